@@ -5,20 +5,17 @@
 //! SIGUSR2 ─▶ the next process checks all it can ─▶ listeners stop ─▶ …                                      ─▶ tasks end
 //! ```
 //!
-//! A second request to end ends the waiting. The next process opens the state when this one is gone; connections that
-//! come meanwhile wait in the queues of the sockets, which both processes hold. If it cannot start, this one goes on.
+//! A second request to end ends the waiting. The next process opens the state when this one has let go of it; connections
+//! that come meanwhile wait in the queues of the sockets, which both processes hold. If it cannot start, this one goes on.
+//! Asked to end while it hands over, this process ends the next one, and then as if it had been asked at first. Another
+//! SIGUSR2 changes nothing then.
 
-use std::ffi::OsString;
 use std::io;
-use std::os::fd::OwnedFd;
-use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
-use std::process::Command;
-use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use futures_util::FutureExt;
 use parking_lot::Mutex;
 use pingora::server::ShutdownSignal;
 use pingora::server::ShutdownSignalWatch;
@@ -28,8 +25,10 @@ use tokio::signal::unix::signal;
 use tokio::sync::watch;
 
 use super::address::Named;
-use super::inherit;
 use super::manager::Manager;
+use super::successor::Invocation;
+use super::successor::Successor;
+use super::successor::wait_until_prepared;
 use crate::telemetry::lifecycle::Lifecycle;
 use crate::telemetry::lifecycle::Stage;
 
@@ -39,17 +38,6 @@ const SETTLE: Duration = Duration::from_millis(250);
 const CUT_WAIT: Duration = Duration::from_secs(2);
 /// How long background work may take to end.
 const TASKS_WAIT: Duration = Duration::from_secs(10);
-/// How long the next process may take to check what it can.
-const PREPARE_MAX: Duration = Duration::from_secs(120);
-/// The argument that tells the next process where its sockets are.
-const TAKE_OVER: &str = "--take-over";
-
-/// How this process was started, so that another can be.
-#[derive(Clone, Debug)]
-pub struct Invocation {
-    program: PathBuf,
-    arguments: Vec<OsString>,
-}
 
 /// How long each step may take.
 #[derive(Clone, Copy, Debug)]
@@ -58,8 +46,8 @@ pub(super) struct EndLimits {
     pub(super) grace: Duration,
 }
 
-/// The line to the process that takes over: it hears of our end by its closing.
-pub(super) type Line = Arc<Mutex<Option<UnixStream>>>;
+/// The process that takes over once this one has let go of the state; empty where none does.
+pub(super) type Next = Arc<Mutex<Option<Successor>>>;
 
 /// What is needed to end well.
 pub(super) struct Ending {
@@ -68,34 +56,42 @@ pub(super) struct Ending {
     pub(super) manager: Arc<Manager>,
     pub(super) sockets: Arc<Mutex<Vec<Named>>>,
     pub(super) invocation: Option<Invocation>,
-    pub(super) line: Line,
+    pub(super) next: Next,
     /// Told once signals are heard: nobody is told that the process is ready before.
     pub(super) hears: watch::Sender<bool>,
 }
 
-enum Asked {
+/// What a signal asks for.
+#[derive(Clone, Copy)]
+pub(super) enum Asked {
     ToEnd,
     AtOnce,
     ForAnother,
 }
 
-struct Signals {
+/// What a signal to end asks for.
+#[derive(Clone, Copy)]
+enum End {
+    InOrder,
+    AtOnce,
+}
+
+/// What came of handing over.
+enum Handing {
+    /// The next process has checked all it can.
+    Prepared(Successor),
+    /// There is none, and this one goes on.
+    Failed,
+    /// This process was asked to end meanwhile.
+    Over(End),
+}
+
+/// What the process is asked for.
+pub(super) struct Signals {
     terminate: Signal,
     quit: Signal,
     interrupt: Signal,
     another: Signal,
-}
-
-impl Invocation {
-    /// Returns how this process was started. Called before the program's file is replaced.
-    pub fn of_process() -> Option<Self> {
-        let program = std::env::current_exe().ok()?;
-        let mut arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
-        if !arguments.iter().any(|argument| argument == TAKE_OVER) {
-            arguments.push(TAKE_OVER.into());
-        }
-        Some(Self { program, arguments })
-    }
 }
 
 #[async_trait]
@@ -110,54 +106,82 @@ impl ShutdownSignalWatch for Ending {
                 return std::future::pending().await;
             }
         };
-        loop {
-            match signals.next().await {
-                Asked::ForAnother => {
-                    if self.hand_over().await {
-                        self.drain(self.limits.grace, &mut signals).await;
-                        break;
-                    }
-                }
-                Asked::ToEnd => {
-                    self.tell_the_end(self.limits.notice + self.limits.grace);
-                    self.lifecycle.leave();
-                    tokio::select! {
-                        () = tokio::time::sleep(self.limits.notice) => {}
-                        _ = signals.next() => {}
-                    }
-                    self.sockets.lock().clear();
-                    self.drain(self.limits.grace, &mut signals).await;
-                    break;
-                }
-                Asked::AtOnce => {
-                    self.tell_the_end(Duration::ZERO);
-                    self.lifecycle.leave();
-                    self.sockets.lock().clear();
-                    self.drain(Duration::ZERO, &mut signals).await;
-                    break;
-                }
-            }
-        }
+        self.serve_until_over(&mut signals).await;
         // Whatever Pingora would wait for is over.
         ShutdownSignal::FastShutdown
     }
 }
 
 impl Ending {
+    async fn serve_until_over(&self, signals: &mut Signals) {
+        loop {
+            match signals.next().await {
+                Asked::ForAnother => match self.hand_over(signals).await {
+                    Handing::Prepared(successor) => return self.end_for(successor, signals).await,
+                    Handing::Failed => {}
+                    Handing::Over(end) => return self.end(end, signals).await,
+                },
+                Asked::ToEnd => return self.end(End::InOrder, signals).await,
+                Asked::AtOnce => return self.end(End::AtOnce, signals).await,
+            }
+        }
+    }
+
+    /// Ends all that is under way, in order or at once.
+    async fn end(&self, end: End, signals: &mut Signals) {
+        let EndLimits { notice, grace } = self.limits.of(end);
+        self.tell_the_end(notice + grace);
+        self.lifecycle.leave();
+        tokio::select! {
+            () = tokio::time::sleep(notice) => {}
+            _ = signals.next_end() => {}
+        }
+        self.sockets.lock().clear();
+        // Whoever is asked again has waited long enough.
+        let _ = self.drain(grace, signals).await;
+        self.stop().await;
+    }
+
+    /// Ends all that is under way, and leaves the rest to the next process.
+    async fn end_for(&self, successor: Successor, signals: &mut Signals) {
+        if let Err(end) = self.drain(self.limits.grace, signals).await {
+            successor.end();
+            let EndLimits { grace, .. } = self.limits.of(end);
+            self.tell_the_end(grace);
+            self.sockets.lock().clear();
+            let _ = self.drain(grace, signals).await;
+            return self.stop().await;
+        }
+        self.stop().await;
+        match signals.pending() {
+            Some(_) => successor.end(),
+            None => *self.next.lock() = Some(successor),
+        }
+    }
+
     fn tell_the_end(&self, wanted: Duration) {
         tracing::info!(connections = self.lifecycle.connections(), "asked to end");
         self.manager.stopping(wanted + CUT_WAIT + TASKS_WAIT);
     }
 
-    async fn drain(&self, grace: Duration, signals: &mut Signals) {
+    /// Takes no more connections, and waits until those that are open have closed, or time is up.
+    ///
+    /// # Errors
+    /// The process is asked to end, and how.
+    async fn drain(&self, grace: Duration, signals: &mut Signals) -> Result<(), End> {
         let lifecycle = &self.lifecycle;
         tracing::info!(connections = lifecycle.connections(), "drains");
         lifecycle.advance(Stage::Draining);
         tokio::select! {
-            () = async { tokio::time::sleep(SETTLE.min(grace)).await; lifecycle.all_closed().await } => {}
-            () = tokio::time::sleep(grace) => {}
-            _ = signals.next() => {}
+            () = async { tokio::time::sleep(SETTLE.min(grace)).await; lifecycle.all_closed().await } => Ok(()),
+            () = tokio::time::sleep(grace) => Ok(()),
+            end = signals.next_end() => Err(end),
         }
+    }
+
+    /// Cuts what is left, and lets background work end.
+    async fn stop(&self) {
+        let lifecycle = &self.lifecycle;
         if lifecycle.connections() > 0 {
             tracing::warn!(connections = lifecycle.connections(), "time is up: what is left is cut");
         }
@@ -165,6 +189,8 @@ impl Ending {
         if tokio::time::timeout(CUT_WAIT, lifecycle.all_closed()).await.is_err() {
             tracing::error!(connections = lifecycle.connections(), "connections did not end");
         }
+        // Whoever beats ends with the work.
+        self.manager.beat();
         lifecycle.advance(Stage::Stopping);
         if tokio::time::timeout(TASKS_WAIT, lifecycle.all_ended()).await.is_err() {
             tracing::error!("background work did not end in time");
@@ -172,48 +198,66 @@ impl Ending {
         tracing::info!("ends");
     }
 
-    /// Starts another process in our place; false where it cannot take over.
-    async fn hand_over(&self) -> bool {
-        let Some(invocation) = self.invocation.clone() else { return false };
-        tracing::info!(program = %invocation.program.display(), "asked to hand over");
-        let sockets = Arc::clone(&self.sockets);
-        let started = tokio::task::spawn_blocking(move || start(&invocation, &sockets.lock())).await;
-        match started {
-            Ok(Ok((line, process))) => {
+    /// Starts another process in our place, and waits until it is ready to take over.
+    async fn hand_over(&self, signals: &mut Signals) -> Handing {
+        let Some(invocation) = &self.invocation else { return Handing::Failed };
+        tracing::info!(program = %invocation.program().display(), "asked to hand over");
+        let started = Successor::start(invocation, &self.sockets.lock());
+        let waiting = started.and_then(|successor| Ok((successor.line()?, successor)));
+        let (line, successor) = match waiting {
+            Ok(waiting) => waiting,
+            Err(error) => return not_handed_over(&error),
+        };
+        let mut prepared = tokio::task::spawn_blocking(move || wait_until_prepared(&line));
+        let outcome = loop {
+            tokio::select! {
+                outcome = &mut prepared => break outcome.unwrap_or_else(|panic| Err(io::Error::other(panic))),
+                asked = signals.next() => match asked.end() {
+                    Some(end) => {
+                        successor.end();
+                        return Handing::Over(end);
+                    }
+                    None => tracing::warn!("asked to hand over, which is under way"),
+                },
+            }
+        };
+        match outcome {
+            Ok(()) => {
+                let process = successor.process();
                 tracing::info!(process, "hands over");
                 self.manager.handing_over(process);
-                *self.line.lock() = Some(line);
-                true
+                Handing::Prepared(successor)
             }
-            Ok(Err(error)) => {
-                tracing::error!(%error, "the next process cannot take over, this one goes on");
-                false
-            }
-            Err(_) => {
-                tracing::error!("handing over panicked, this process goes on");
-                false
+            Err(error) => {
+                successor.end();
+                not_handed_over(&error)
             }
         }
     }
 }
 
-/// Starts the next process and waits until it has checked what it can.
-fn start(invocation: &Invocation, sockets: &[Named]) -> io::Result<(UnixStream, u32)> {
-    let (ours, theirs) = UnixStream::pair()?;
-    ours.set_read_timeout(Some(PREPARE_MAX))?;
-    let mut process = Command::new(&invocation.program)
-        .args(&invocation.arguments)
-        .env_remove("WATCHDOG_PID")
-        .stdin(Stdio::from(OwnedFd::from(theirs)))
-        .spawn()?;
-    let prepared = inherit::send(&ours, sockets).and_then(|()| inherit::wait_until_prepared(&ours));
-    if let Err(error) = prepared {
-        // It has told why, in the log; one that hangs must not take over later.
-        let _ = process.kill();
-        let _ = process.wait();
-        return Err(error);
+fn not_handed_over(error: &io::Error) -> Handing {
+    tracing::error!(%error, "the next process cannot take over, this one goes on");
+    Handing::Failed
+}
+
+impl EndLimits {
+    fn of(self, end: End) -> Self {
+        match end {
+            End::InOrder => self,
+            End::AtOnce => Self { notice: Duration::ZERO, grace: Duration::ZERO },
+        }
     }
-    Ok((ours, process.id()))
+}
+
+impl Asked {
+    fn end(self) -> Option<End> {
+        match self {
+            Self::ToEnd => Some(End::InOrder),
+            Self::AtOnce => Some(End::AtOnce),
+            Self::ForAnother => None,
+        }
+    }
 }
 
 /// Lets a process that begins, or takes over, outlive what a running one is asked by SIGHUP, SIGUSR1 and SIGUSR2: each of
@@ -230,7 +274,11 @@ pub(super) fn outlive_requests() -> io::Result<()> {
 }
 
 impl Signals {
-    fn listen() -> io::Result<Self> {
+    /// Listens from now on.
+    ///
+    /// # Errors
+    /// Signals cannot be listened for.
+    pub(super) fn listen() -> io::Result<Self> {
         Ok(Self {
             terminate: signal(SignalKind::terminate())?,
             quit: signal(SignalKind::quit())?,
@@ -239,12 +287,28 @@ impl Signals {
         })
     }
 
-    async fn next(&mut self) -> Asked {
+    /// Waits for the next one.
+    pub(super) async fn next(&mut self) -> Asked {
         tokio::select! {
             _ = self.terminate.recv() => Asked::ToEnd,
             _ = self.quit.recv() => Asked::ToEnd,
             _ = self.interrupt.recv() => Asked::AtOnce,
             _ = self.another.recv() => Asked::ForAnother,
         }
+    }
+
+    /// Waits for the next one that asks the process to end.
+    async fn next_end(&mut self) -> End {
+        loop {
+            match self.next().await.end() {
+                Some(end) => return end,
+                None => tracing::warn!("asked to hand over while the process ends: it goes on to end"),
+            }
+        }
+    }
+
+    /// Returns what has asked the process to end by now.
+    fn pending(&mut self) -> Option<End> {
+        self.next_end().now_or_never()
     }
 }

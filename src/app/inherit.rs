@@ -2,7 +2,8 @@
 //!
 //! The process that is replaced stands at the other end of standard input, a Unix socket. It sends its listening
 //! sockets with their names; it is told when this process has checked everything that can be checked beside it, and
-//! then ends its exchanges and itself. Its end closes the socket: only then is the state opened, which has one owner.
+//! then ends its exchanges and lets go of the state, which has one owner. It says so, or is gone: only then is the state
+//! opened here. Once this process serves it says so, and the other one ends; see [`super::successor`].
 
 use std::io;
 use std::io::IoSlice;
@@ -13,8 +14,10 @@ use std::mem::MaybeUninit;
 use std::net::SocketAddr;
 use std::net::TcpListener;
 use std::os::fd::AsFd;
+use std::os::fd::BorrowedFd;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
+use std::time::Duration;
 
 use listenfd::ListenFd;
 use rustix::io::FdFlags;
@@ -28,11 +31,19 @@ use rustix::net::SendFlags;
 use super::address::Named;
 use crate::config::env::named;
 
-/// The most sockets that are handed on; there is one for each address.
-const SOCKETS_MAX: usize = 64;
+/// The most descriptors that are handed on: one for each address, and one more.
+const DESCRIPTORS_MAX: usize = 64;
 /// The most bytes of their names.
 const NAMES_BYTES_MAX: usize = 16 << 10;
-const PREPARED: &[u8] = b"prepared";
+/// How long a process that was told that this one serves may take to end.
+const FAREWELL_MAX: Duration = Duration::from_secs(5);
+
+/// What this process says when it is ready to take over. Earlier releases said the first word alone, and nothing later.
+pub(super) const PREPARED: &[u8] = b"prepared and will serve";
+/// What the other one says when the state is nobody's.
+pub(super) const RELEASED: &[u8] = b"released";
+/// What this process says once it serves.
+pub(super) const SERVING: &[u8] = b"serving";
 
 /// Sockets that were opened for this process, and not yet taken.
 #[derive(Default)]
@@ -84,6 +95,12 @@ impl Inherited {
         Some(self.sockets.remove(at))
     }
 
+    /// Returns sockets that another process has sent.
+    pub(super) fn of_descriptors(sent: Vec<(String, OwnedFd)>) -> Self {
+        let sockets = sent.into_iter().map(|(name, fd)| Named { name, socket: TcpListener::from(fd) });
+        Self { sockets: sockets.collect() }
+    }
+
     /// Returns the names of what nobody took; the sockets are closed.
     pub(super) fn into_names(self) -> Vec<String> {
         self.sockets.into_iter().map(|named| named.name).collect()
@@ -97,49 +114,49 @@ impl Predecessor {
     /// Standard input is no such socket.
     pub(super) fn at_stdin() -> io::Result<(Self, Inherited)> {
         let line = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
-        let sockets = receive(&line)?;
-        Ok((Self { line }, Inherited { sockets }))
+        let sent = receive(&line)?;
+        Ok((Self { line }, Inherited::of_descriptors(sent)))
     }
 
-    /// Says that this process is ready to take over, and waits until the other one is gone.
+    /// Says that this process is ready to take over, and waits until the state is nobody's.
     ///
     /// # Errors
-    /// It went before it was told.
-    pub(super) fn wait_for_its_end(mut self) -> io::Result<()> {
+    /// The other process went before it was told.
+    pub(super) fn wait_for_state(&mut self) -> io::Result<()> {
         self.line.write_all(PREPARED)?;
-        // Nothing is sent any more: it closes when the process ends, however it does.
-        let _ = io::copy(&mut self.line, &mut io::sink());
+        // A process that ends without a word has let go of everything, too.
+        let _ = self.line.read_exact(&mut [0; RELEASED.len()]);
         Ok(())
+    }
+
+    /// Says that this process serves, and waits until the other one is gone.
+    pub(super) fn say_farewell(mut self) {
+        // One of an earlier release is gone by now.
+        let told = self.line.set_read_timeout(Some(FAREWELL_MAX)).and_then(|()| self.line.write_all(SERVING));
+        if told.is_ok() {
+            let _ = io::copy(&mut self.line, &mut io::sink());
+        }
     }
 }
 
-/// Sends sockets to the process that takes over.
-pub(super) fn send(line: &UnixStream, sockets: &[Named]) -> io::Result<()> {
-    let names: Vec<&str> = sockets.iter().map(|named| named.name.as_str()).collect();
+/// Sends descriptors, with their names, to another process.
+pub(super) fn send(line: &UnixStream, named: &[(&str, BorrowedFd<'_>)]) -> io::Result<()> {
+    let names: Vec<&str> = named.iter().map(|(name, _)| *name).collect();
     let names = names.join("\n");
-    if sockets.len() > SOCKETS_MAX || names.len() > NAMES_BYTES_MAX {
+    if named.len() > DESCRIPTORS_MAX || names.len() > NAMES_BYTES_MAX {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "too many sockets"));
     }
-    let descriptors: Vec<_> = sockets.iter().map(|named| named.socket.as_fd()).collect();
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(SOCKETS_MAX))];
+    let descriptors: Vec<BorrowedFd<'_>> = named.iter().map(|(_, descriptor)| *descriptor).collect();
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS_MAX))];
     let mut rights = SendAncillaryBuffer::new(&mut space);
     rights.push(SendAncillaryMessage::ScmRights(&descriptors));
     rustix::net::sendmsg(line, &[IoSlice::new(names.as_bytes())], &mut rights, SendFlags::NOSIGNAL)?;
     Ok(())
 }
 
-/// Waits until the process that takes over says that it is ready to.
-///
-/// # Errors
-/// It ended, or time is up.
-pub(super) fn wait_until_prepared(mut line: &UnixStream) -> io::Result<()> {
-    let mut word = [0; PREPARED.len()];
-    line.read_exact(&mut word)?;
-    if word == PREPARED { Ok(()) } else { Err(io::ErrorKind::InvalidData.into()) }
-}
-
-fn receive(line: &UnixStream) -> io::Result<Vec<Named>> {
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(SOCKETS_MAX))];
+/// Takes the descriptors that another process has sent, with their names.
+pub(super) fn receive(line: &UnixStream) -> io::Result<Vec<(String, OwnedFd)>> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS_MAX))];
     let mut rights = RecvAncillaryBuffer::new(&mut space);
     let mut names = vec![0; NAMES_BYTES_MAX];
     let flags = RecvFlags::CMSG_CLOEXEC;
@@ -152,6 +169,5 @@ fn receive(line: &UnixStream) -> io::Result<Vec<Named>> {
         }
     }
     let names = String::from_utf8(names).map_err(|_| io::ErrorKind::InvalidData)?;
-    let names = names.lines().map(str::to_owned);
-    Ok(names.zip(descriptors).map(|(name, fd)| Named { name, socket: TcpListener::from(fd) }).collect())
+    Ok(names.lines().map(str::to_owned).zip(descriptors).collect())
 }

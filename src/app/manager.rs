@@ -26,6 +26,8 @@ use crate::config::env::named;
 
 /// Longer than any two beats of a healthy plane are apart.
 const BEAT_WAIT: Duration = Duration::from_millis(300);
+/// How often it is asked for a beat where nobody watches.
+const UNWATCHED: Duration = Duration::from_secs(60);
 
 /// The way to the service manager; says nothing where there is none.
 pub(super) struct Manager {
@@ -82,24 +84,44 @@ impl Manager {
         self.say(&format!("STOPPING=1\nEXTEND_TIMEOUT_USEC={}\nSTATUS=draining", limit.as_micros()));
     }
 
-    /// Says that another process takes over.
+    /// Says that another process takes over. This one stays the service until that serves: it alone is heard, and its end
+    /// would be the service's.
     pub(super) fn handing_over(&self, process: u32) {
-        self.say(&format!("MAINPID={process}\nSTATUS=handing over to process {process}"));
+        self.say(&format!("STATUS=handing over to process {process}"));
+    }
+
+    /// Says that another process is the service.
+    pub(super) fn handed_over(&self, process: u32) {
+        self.say(&format!("MAINPID={process}"));
+    }
+
+    /// Returns how often the watchdog wants to be shown that the process is there.
+    pub(super) fn beat_every(&self) -> Duration {
+        self.watchdog.map_or(UNWATCHED, |within| (within / 3).max(BEAT_WAIT))
+    }
+
+    /// Shows the watchdog that the process is there, whatever its planes do.
+    pub(super) fn beat(&self) {
+        if self.watchdog.is_some() {
+            self.say("WATCHDOG=1");
+        }
     }
 
     /// Shows the watchdog that both planes come round, for as long as they do.
     pub(super) async fn watch(&self, planes: &[Pulse], mut shutdown: impl Future<Output = ()> + Unpin) {
-        let Some(within) = self.watchdog else { return shutdown.await };
+        if self.watchdog.is_none() {
+            return shutdown.await;
+        }
         let mut seen: Vec<u64> = vec![0; planes.len()];
         loop {
             let beats: Vec<u64> = planes.iter().map(Pulse::beats).collect();
             if beats.iter().zip(&seen).all(|(now, before)| now > before) {
-                self.say("WATCHDOG=1");
+                self.beat();
             }
             seen = beats;
             tokio::select! {
                 () = &mut shutdown => return,
-                () = tokio::time::sleep((within / 3).max(BEAT_WAIT)) => {}
+                () = tokio::time::sleep(self.beat_every()) => {}
             }
         }
     }

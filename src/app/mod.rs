@@ -6,6 +6,7 @@
 
 mod address;
 mod agents;
+mod beside;
 mod certificates;
 pub mod compiled;
 pub mod control;
@@ -28,9 +29,11 @@ mod privacy;
 mod ready;
 mod serving;
 mod sign_in;
+mod standing_by;
 mod state;
 mod stores;
 pub mod streamed;
+mod successor;
 mod sure;
 mod task;
 mod traces;
@@ -57,10 +60,13 @@ use self::manager::Manager;
 use self::serving::Planes;
 use self::serving::serve;
 use self::serving::sockets;
+use self::standing_by::Alone;
+use self::standing_by::Waited;
 use self::state::State;
 pub use self::stores::ask_database;
 pub use self::stores::ask_shared_memory;
 pub use self::stores::shipped;
+use self::successor::Handed;
 use self::task::task;
 use crate::access::identity::CallerHash;
 use crate::access::license::Licensing;
@@ -98,12 +104,12 @@ use crate::telemetry::Telemetry;
 use crate::telemetry::logging;
 use crate::tls::CertificateStore;
 
-pub use self::ending::Invocation;
 pub use self::error::StartError;
 pub use self::files::files_allowed;
 pub use self::files::files_wanted;
 pub use self::memory::gives_memory_back;
 pub use self::state::StateError;
+pub use self::successor::Invocation;
 
 /// The release.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -130,6 +136,8 @@ pub struct Wanted {
     pub ready_file: Option<PathBuf>,
     /// Whether the process at the other end of standard input hands its place over.
     pub take_over: bool,
+    /// Whether this process has handed its place over, and left what it needs for itself at standard input.
+    pub stand_by: bool,
     /// How this process was started, so that it can hand its place over; `None` where it never does.
     pub invocation: Option<Invocation>,
 }
@@ -146,12 +154,24 @@ pub fn run(wanted: Wanted) -> Result<(), StartError> {
 ///
 /// # Errors
 /// As [`run`].
-pub fn run_by(mut wanted: Wanted, clock: Arc<dyn Clock>) -> Result<(), StartError> {
+pub fn run_by(wanted: Wanted, clock: Arc<dyn Clock>) -> Result<(), StartError> {
     ending::outlive_requests().map_err(StartError::Signals)?;
-    let sample = match wanted.with_sample_provider {
-        true => Some(address::listen(([127, 0, 0, 1], 0).into())?),
-        false => None,
-    };
+    let waited = standing_by::wait(&wanted).map_err(StartError::TakeOver)?;
+    let Waited::ToServe(alone) = waited else { return Ok(()) };
+    // All that was opened is let go of before another process is told.
+    if let Some(handed) = serve_until_over(wanted, alone, clock)? {
+        handed.stand_by();
+    }
+    Ok(())
+}
+
+fn serve_until_over(
+    mut wanted: Wanted,
+    alone: Option<Alone>,
+    clock: Arc<dyn Clock>,
+) -> Result<Option<Handed>, StartError> {
+    let sample =
+        wanted.with_sample_provider.then(|| address::listen(([127, 0, 0, 1], 0).into())).transpose()?;
     wanted.sources.sample_provider = sample.as_ref().and_then(|listener| listener.local_addr().ok());
     let config = wanted.sources.check(|config| match wanted.take_over {
         // Whoever hands over wants to know before, not after.
@@ -162,7 +182,7 @@ pub fn run_by(mut wanted: Wanted, clock: Arc<dyn Clock>) -> Result<(), StartErro
     let log = logging::start(config.telemetry.log_format, config.telemetry.log_level.as_str());
     files::allow_files(&config)?;
     let manager = Arc::new(Manager::of_environment());
-    let (proxy_sockets, admin_sockets) = sockets(&wanted, &config, &manager)?;
+    let taken = sockets(&wanted, &config, alone)?;
     let telemetry = Arc::new(Telemetry::new(VERSION, COMMIT));
     let state = State::open(&config, &wanted.sources, Arc::clone(&clock), Arc::clone(&telemetry))?;
 
@@ -181,7 +201,7 @@ pub fn run_by(mut wanted: Wanted, clock: Arc<dyn Clock>) -> Result<(), StartErro
         &buckets,
         &telemetry,
         &clock,
-        &admin_sockets,
+        &taken.admin,
         (sign_in, sinks.standings(), certificates.clone()),
     );
     let router = admin::router(Arc::clone(&office));
@@ -193,8 +213,8 @@ pub fn run_by(mut wanted: Wanted, clock: Arc<dyn Clock>) -> Result<(), StartErro
     server.bootstrap();
     let planes = Planes {
         config: &config,
-        proxy: &proxy_sockets,
-        admin: &admin_sockets,
+        proxy: &taken.proxy,
+        admin: &taken.admin,
         certificates: &certificates,
         authorities: &state.agents.authorities,
         telemetry: &telemetry,
@@ -205,7 +225,7 @@ pub fn run_by(mut wanted: Wanted, clock: Arc<dyn Clock>) -> Result<(), StartErro
     traces::add(&mut server, exporting, &telemetry);
     let control = Control { folder: config.store.path.clone(), store: state.local.clone(), clock };
     server.add_service(task("control", &telemetry, None, |shutdown| control.run(shutdown)));
-    stores::add_tasks(&mut server, &telemetry, &state, &admin_sockets, shared);
+    stores::add_tasks(&mut server, &telemetry, &state, &taken.admin, shared);
     add_tasks(&mut server, state, &buckets, &wanted, &config, (certificates, &manager), &telemetry);
     server.add_service(task("log-switch", &telemetry, None, |shutdown| task::on_log_switch(shutdown, log)));
     if let Some(listener) = sample {
@@ -213,9 +233,8 @@ pub fn run_by(mut wanted: Wanted, clock: Arc<dyn Clock>) -> Result<(), StartErro
             sample::serve_std(listener, shutdown)
         }));
     }
-    tracing::info!(version = VERSION, proxy = %proxy_sockets, admin = %admin_sockets, "portcullis starts");
-    serve(server, wanted, &config, (proxy_sockets, admin_sockets), pulses, manager, &telemetry);
-    Ok(())
+    tracing::info!(version = VERSION, proxy = %taken.proxy, admin = %taken.admin, "portcullis starts");
+    Ok(serve(server, wanted, &config, taken, pulses, manager, &telemetry))
 }
 
 /// Lets what depends on the routes follow them.

@@ -9,6 +9,7 @@ use parking_lot::Mutex;
 use tokio::sync::watch;
 
 use super::address::Named;
+use super::inherit::Predecessor;
 use super::manager::Manager;
 use super::memory;
 use super::plane::Pulse;
@@ -21,6 +22,10 @@ pub(super) struct Announcer {
     pub(super) file: Option<PathBuf>,
     pub(super) manager: Arc<Manager>,
     pub(super) sockets: Arc<Mutex<Vec<Named>>>,
+    /// Who is told that this process serves, and is to be gone before anybody else is.
+    pub(super) predecessor: Option<Predecessor>,
+    /// The names of sockets that were passed to this process, and are of no use any more.
+    pub(super) unused: Vec<String>,
     /// Whether signals are heard yet.
     pub(super) hears: watch::Receiver<bool>,
 }
@@ -33,6 +38,10 @@ impl Announcer {
         }
         // A signal that nobody listens for yet would end the process. Whoever would tell lives as long as it.
         let _ = self.hears.wait_for(|hears| *hears).await;
+        if let Some(predecessor) = self.predecessor.take() {
+            // What it panicked of, it has logged.
+            let _ = tokio::task::spawn_blocking(move || predecessor.say_farewell()).await;
+        }
         self.tell();
         self.manager.watch(&self.pulses, shutdown).await;
     }
@@ -44,6 +53,7 @@ impl Announcer {
         let (proxy, admin) = (first(&self.proxy), first(&self.admin));
         memory::give_back();
         tracing::info!(proxy, admin, "ready");
+        self.manager.forget(&self.unused);
         self.manager.ready(&self.sockets.lock());
         let Some(file) = &self.file else { return };
         let json = serde_json::json!({ "proxy": proxy, "admin": admin, "pid": std::process::id() });

@@ -16,9 +16,10 @@ use super::Served;
 use super::StartError;
 use super::Wanted;
 use super::address::Listeners;
+use super::beside;
 use super::ending::EndLimits;
 use super::ending::Ending;
-use super::ending::Line;
+use super::ending::Next;
 use super::inherit::Inherited;
 use super::inherit::Predecessor;
 use super::listening::adapter_limits;
@@ -31,6 +32,8 @@ use super::manager::Manager;
 use super::plane::Plane;
 use super::plane::Pulse;
 use super::ready::Announcer;
+use super::standing_by::Alone;
+use super::successor::Handed;
 use super::task::task;
 use crate::admin::adapter::AdminApp;
 use crate::config::Config;
@@ -101,16 +104,25 @@ impl Planes<'_> {
     }
 }
 
-/// Runs what was built, until the process is asked to end and has.
+/// The sockets of both planes, and where they are from.
+pub(super) struct Sockets {
+    pub(super) proxy: Listeners,
+    pub(super) admin: Listeners,
+    predecessor: Option<Predecessor>,
+    unused: Vec<String>,
+}
+
+/// Runs what was built, until the process is asked to end and has; returns what is left where another takes over.
 pub(super) fn serve(
     mut server: Server,
     wanted: Wanted,
     config: &Config,
-    (proxy, admin): (Listeners, Listeners),
+    taken: Sockets,
     pulses: [Pulse; 2],
     manager: Arc<Manager>,
     telemetry: &Arc<Telemetry>,
-) {
+) -> Option<Handed> {
+    let Sockets { proxy, admin, predecessor, unused } = taken;
     let bound = (proxy.bound().to_vec(), admin.bound().to_vec());
     let sockets = proxy.into_sockets().into_iter().chain(admin.into_sockets()).collect();
     let sockets = Arc::new(Mutex::new(sockets));
@@ -122,11 +134,12 @@ pub(super) fn serve(
         file: wanted.ready_file,
         manager: Arc::clone(&manager),
         sockets: Arc::clone(&sockets),
+        predecessor,
+        unused,
         hears: heard,
     };
     server.add_service(task("ready", telemetry, None, |shutdown| ready.run(shutdown)));
-    // Closes with the process, not before: whoever takes over waits for that.
-    let line = Line::default();
+    let next = Next::default();
     let ending = Ending {
         lifecycle: Arc::clone(&telemetry.lifecycle),
         limits: EndLimits {
@@ -134,34 +147,36 @@ pub(super) fn serve(
             grace: Duration::from_millis(config.proxy.shutdown_grace_ms),
         },
         manager,
-        sockets,
-        invocation: wanted.invocation,
-        line: Arc::clone(&line),
+        sockets: Arc::clone(&sockets),
+        invocation: wanted.invocation.clone(),
+        next: Arc::clone(&next),
         hears,
     };
     server.run(RunArgs { shutdown_signal: Box::new(ending) });
-    if let Some(line) = line.lock().take() {
-        std::mem::forget(line);
-    }
+    let (successor, invocation) = next.lock().take().zip(wanted.invocation)?;
+    Some(Handed { successor, sockets: std::mem::take(&mut sockets.lock()), invocation })
 }
 
 /// Returns the sockets of both planes, and makes sure that the state is ours to open.
-pub(super) fn sockets(
-    wanted: &Wanted,
-    config: &Config,
-    manager: &Manager,
-) -> Result<(Listeners, Listeners), StartError> {
-    let (predecessor, mut inherited) = match wanted.take_over {
-        true => Predecessor::at_stdin().map(|(it, sockets)| (Some(it), sockets)),
-        false => Ok((None, Inherited::of_environment())),
-    }
-    .map_err(StartError::TakeOver)?;
+pub(super) fn sockets(wanted: &Wanted, config: &Config, alone: Option<Alone>) -> Result<Sockets, StartError> {
+    let (predecessor, mut inherited) = match (alone, wanted.take_over) {
+        (Some(Alone { sockets, why }), _) => {
+            tracing::error!(error = %why, "nobody has taken over, this process goes on");
+            (None, sockets)
+        }
+        (None, true) => {
+            let (it, sockets) = Predecessor::at_stdin().map_err(StartError::TakeOver)?;
+            (Some(it), sockets)
+        }
+        (None, false) => (None, Inherited::of_environment()),
+    };
     let proxy = Listeners::open("proxy", &config.proxy.listen, &mut inherited)?;
     let admin = Listeners::open("admin", &config.admin.listen, &mut inherited)?;
-    manager.forget(&inherited.into_names());
-    if let Some(predecessor) = predecessor {
-        tracing::info!("takes over as soon as the other process is gone");
-        predecessor.wait_for_its_end().map_err(StartError::TakeOver)?;
+    let mut taken = Sockets { proxy, admin, predecessor, unused: inherited.into_names() };
+    if let Some(predecessor) = &mut taken.predecessor {
+        beside::look(config)?;
+        tracing::info!("takes over as soon as the other process has let go of the state");
+        predecessor.wait_for_state().map_err(StartError::TakeOver)?;
     }
-    Ok((proxy, admin))
+    Ok(taken)
 }

@@ -1,8 +1,6 @@
 //! Everything that outlives the process, opened.
 
-use std::fs::DirBuilder;
 use std::io;
-use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -10,6 +8,7 @@ use std::time::Duration;
 
 use super::agents::AgentFiles;
 use super::agents::NamedFiles;
+use super::beside;
 use super::frameworks;
 use super::jobs::Common;
 use super::loading::loading;
@@ -34,8 +33,8 @@ use crate::access::signing::KeyRing;
 use crate::access::signing::RingError;
 use crate::access::sso::saml::SamlFault;
 use crate::access::token::Tokens;
-use crate::admin::journal::changed_sections;
 use crate::access::user::Users;
+use crate::admin::journal::changed_sections;
 use crate::admin::journal::file_change;
 use crate::clock::Clock;
 use crate::clock::sure::SureClock;
@@ -54,8 +53,8 @@ use crate::govern::analytics::figures::Count;
 use crate::govern::analytics::period::Day;
 use crate::govern::analytics::period::Hour;
 use crate::govern::analytics::price;
-use crate::govern::audit::AuditEvent;
 use crate::govern::audit;
+use crate::govern::audit::AuditEvent;
 use crate::govern::audit::AuditLog;
 use crate::govern::audit::Durability;
 use crate::govern::audit::Notary;
@@ -73,8 +72,8 @@ use crate::govern::siem::SinkError;
 use crate::govern::trust::Trust;
 use crate::id::UlidSource;
 use crate::otlp::OtlpError;
-use crate::policy::reload::Beginning;
 use crate::policy::pin::Pins;
+use crate::policy::reload::Beginning;
 use crate::policy::reload::ChangeError;
 use crate::policy::reload::Origin;
 use crate::policy::reload::Reloader;
@@ -139,6 +138,9 @@ pub enum StateError {
     /// The database cannot be used.
     #[error(transparent)]
     Database(#[from] PostgresFault),
+    /// The database is a standby.
+    #[error("the database takes nothing that is written: it is a standby")]
+    ReadOnly,
     /// Redis cannot be asked.
     #[error(transparent)]
     Redis(#[from] NoRedisUrl),
@@ -195,8 +197,8 @@ impl State {
         telemetry: Arc<Telemetry>,
     ) -> Result<Self, StateError> {
         let folder = &config.store.path;
-        DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(StateError::Folder)?;
-        let Stores { shared: store, secret, node_id, local } = stores::open(config)?;
+        beside::make_folder(folder)?;
+        let Stores { shared: store, secret, node_id, local } = stores::open(config, &*clock)?;
         let members = stores::join(config, &store, &node_id, &clock)?;
         let ids = Arc::new(UlidSource::default());
         let licensing = Arc::new(Licensing::open(config.license.clone()));
@@ -336,8 +338,6 @@ fn open_rules(
     Ok(Arc::new(reloader))
 }
 
-/// Returns the secret that lies at a place.
-pub(super) fn secret_at(place: &SecretPlace) -> Option<String> {
 /// Returns what is recorded of rules that are others than before the start.
 fn changed_at_start(beginning: &Beginning, revision: u64) -> Option<AuditEvent> {
     let changed = changed_sections(&beginning.changed, false);
@@ -352,6 +352,8 @@ fn changed_at_start(beginning: &Beginning, revision: u64) -> Option<AuditEvent> 
     Some(file_change(SYSTEM_AUTHOR, revision, &format!("{brought_by}{changed}")))
 }
 
+/// Returns the secret that lies at a place.
+pub(super) fn secret_at(place: &SecretPlace) -> Option<String> {
     match place {
         SecretPlace::Environment(name) => named(name),
         SecretPlace::File(path) => secret_file::read(path).ok(),
@@ -429,15 +431,13 @@ fn tell_origin(origin: &Origin, revision: u64) {
     match origin {
         Origin::FirstStart => tracing::info!(revision, "the rules are those of the files: the first start"),
         Origin::FilesChanged => tracing::info!(revision, "the rules are those of the files, which changed"),
-        Origin::StoredRevision => {
-            tracing::info!(revision, "the rules are those of the newest stored revision")
         Origin::DefaultsChanged => tracing::info!(
             revision,
             "the rules are those of the files and of this release's defaults, which are others than before"
         ),
+        Origin::StoredRevision => {
+            tracing::info!(revision, "the rules are those of the newest stored revision")
         }
-        Origin::StoredRevisionFaulty(faults) => tracing::warn!(
-            revision,
         Origin::StoredRevisionUnsure => tracing::warn!(
             revision,
             "the rules are those of the newest stored revision: an earlier release kept it, which did not note what the \
@@ -448,6 +448,8 @@ fn tell_origin(origin: &Origin, revision: u64) {
             faults = faults.len(),
             "the newest stored revision does not build on this node, which begins with an earlier one"
         ),
+        Origin::StoredRevisionFaulty(faults) => tracing::warn!(
+            revision,
             faults = faults.len(),
             "the newest stored revision does not build any more, the rules are those of the files"
         ),

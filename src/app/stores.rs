@@ -3,6 +3,7 @@
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use pingora::server::Server;
@@ -47,12 +48,17 @@ use crate::store::PostgresFault;
 use crate::store::Store;
 use crate::store::archive::Archive;
 use crate::store::ask_postgres;
+use crate::store::config::PostgresConfig;
 use crate::store::open_postgres;
 use crate::store::open_sled_within;
 use crate::telemetry::Telemetry;
 use crate::tls::client::TlsClient;
 
-const FOLDER: &str = "store";
+pub(super) const FOLDER: &str = "store";
+/// How long a start waits for a database that cannot be reached, or is a standby: so long a failover may take.
+const DATABASE_WAIT: Duration = Duration::from_secs(60);
+/// How long it is left alone in between.
+const DATABASE_RETRY: Duration = Duration::from_secs(1);
 /// Beside the journal, not in it: backups of the two live differently long.
 pub(super) const KEYS_FILE: &str = "subjects.keys";
 
@@ -81,7 +87,7 @@ pub(super) struct SharedMemory {
 ///
 /// # Errors
 /// One of them cannot be used.
-pub(super) fn open(config: &Config) -> Result<Stores, StateError> {
+pub(super) fn open(config: &Config, clock: &dyn Clock) -> Result<Stores, StateError> {
     let own = NodeSecret::open(&config.store.path).map_err(StateError::Folder)?;
     let node_id = own.hash("node", &[]).iter().take(6).map(|byte| format!("{byte:02x}")).collect();
     if config.store.in_memory {
@@ -94,7 +100,36 @@ pub(super) fn open(config: &Config) -> Result<Stores, StateError> {
     };
     let url = secret_at(&postgres.url).ok_or_else(|| PostgresFault::NoUrl(postgres.url.clone()))?;
     let secret = NodeSecret::shared(&secret_at(&postgres.secret).unwrap_or_default())?;
+    wait_for_database(&url, postgres, clock);
     Ok(Stores { shared: open_postgres(&url, postgres)?, secret, node_id, local })
+}
+
+/// Waits until a database can be written to, or says that it never will, or time is up: whoever opens it then is told why.
+fn wait_for_database(url: &str, config: &PostgresConfig, clock: &dyn Clock) {
+    let until = clock.monotonic() + DATABASE_WAIT;
+    let mut is_told = false;
+    loop {
+        let why = match ask_postgres(url, config) {
+            Ok(facts) if facts.is_writable => return,
+            Ok(_) => StateError::ReadOnly,
+            Err(fault) if may_pass(&fault) => StateError::Database(fault),
+            Err(_) => return,
+        };
+        if clock.monotonic() >= until {
+            return;
+        }
+        if !is_told {
+            tracing::warn!(error = %why, limit_s = DATABASE_WAIT.as_secs(), "waits for the database");
+            is_told = true;
+        }
+        std::thread::sleep(DATABASE_RETRY);
+    }
+}
+
+/// Tells whether a fault may be over by itself: neither of the configuration, nor of credentials or certificates.
+fn may_pass(fault: &PostgresFault) -> bool {
+    const FOR_GOOD: [io::ErrorKind; 2] = [io::ErrorKind::PermissionDenied, io::ErrorKind::InvalidData];
+    matches!(fault, PostgresFault::Refused(why) if !FOR_GOOD.contains(&why.kind()))
 }
 
 /// Opens the keys that names are sealed under: in a file, or beside what they seal.
@@ -117,7 +152,7 @@ pub(super) fn open_keyring(
 
 /// Tells whether there is a journal and no file of the keys of its names: whoever went on would forget for good what
 /// only those keys open. An empty file is somebody's word that they are gone.
-fn are_keys_lost(folder: &Path) -> bool {
+pub(super) fn are_keys_lost(folder: &Path) -> bool {
     let has_journal =
         std::fs::read_dir(folder.join(AUDIT_FOLDER)).is_ok_and(|mut files| files.next().is_some());
     has_journal && !folder.join(KEYS_FILE).exists()

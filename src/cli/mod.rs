@@ -59,6 +59,9 @@ enum Command {
         /// Take the place of the process at the other end of standard input (SIGUSR2 starts this).
         #[arg(long, hide = true)]
         take_over: bool,
+        /// Wait until the process that took the place serves, and take it back where it does not (SIGUSR2 starts this).
+        #[arg(long, hide = true)]
+        stand_by: bool,
     },
     /// Check a configuration and print every fault with file and line.
     Check {
@@ -106,9 +109,10 @@ enum Command {
 /// Runs the program with the process's arguments.
 pub fn main() -> ExitCode {
     match Arguments::parse().command {
-        Command::Run { config, with_sample_provider, ready_file, take_over } => {
+        Command::Run { config, with_sample_provider, ready_file, take_over, stand_by } => {
             let (sources, invocation) = (sources(config), Invocation::of_process());
-            let wanted = Wanted { sources, with_sample_provider, ready_file, take_over, invocation };
+            let wanted =
+                Wanted { sources, with_sample_provider, ready_file, take_over, stand_by, invocation };
             app::run(wanted).map_or_else(|error| failed(&error), |()| ExitCode::SUCCESS)
         }
         Command::Check { config } => check(&sources(config)),

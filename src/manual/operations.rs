@@ -42,7 +42,8 @@
 //! # Where files are looked for
 //! Every path in the configuration (`…_file`, `cert`, `key`, `path`, …) that is relative begins at the working directory of
 //! the process, not at the configuration file: where `portcullis` was started, under systemd its `WorkingDirectory`
-//! (`/var/lib/portcullis` as packaged). So it is for `portcullis check`, `doctor` and `audit verify --shipped`: start them in
+//! (`/var/lib/portcullis` as packaged; the packaged configuration names it as `store.path`, too, so that `backup` and
+//! `doctor` find the state from anywhere). So it is for `portcullis check`, `doctor` and `audit verify --shipped`: start them in
 //! the same directory, or write whole paths. The folder `policies` alone lies beside the configuration file.
 //!
 //! `check`, `doctor`, the start and a reload refuse a configuration whose secrets are not there: providers' keys, the secrets of
@@ -56,13 +57,13 @@
 //! names those that differ and leaves them as they are.
 //!
 //! After changes by the API, a restart keeps the newest revision, unless the files changed meanwhile: then the files win.
-//! The log says which.
 //! What counts is what the files and the `PORTCULLIS__…` variables say themselves of the rules: a release with other
 //! defaults changes no file. A revision is kept through upgrades and can be rolled back to: limits and settings that it does not
 //! name are younger than it, and have the default of the release that runs; policies and routes are those it names. As long as
 //! nothing is in force but what the files say, each release brings its own defaults (nodes that share a database take them
 //! with the next change of the rules in their files). A state that an earlier release left does not tell what its files said: rules
 //! made by the API are kept then, the log says so, and a file that did change meanwhile counts with its next change.
+//! The log says which.
 //!
 //! # Fail modes
 //! | what fails | what happens |
@@ -156,19 +157,28 @@
 //! A process that begins, or waits to take over, does nothing about SIGHUP, SIGUSR1 and SIGUSR2: it reads the newest files
 //! anyway. SIGTERM and SIGINT end it.
 //!
+//! While a process hands over, another SIGUSR2 changes nothing, and SIGTERM or SIGINT ends the next process, and then this one
+//! as it would have alone.
+//!
 //! The process ends as soon as the last exchange has. A stream whose time is up is cut, never ended in order, so that no
 //! caller takes it for a whole answer; it is recorded. Background work ends last: the log is written out before the
 //! process goes. A second signal ends the waiting.
 //!
 //! # Upgrade and restart without loss
 //! *A new binary:* put it where the old one was and send SIGUSR2. The running process starts it with its own arguments and
-//! hands over its listening sockets. The new one reads the configuration and builds the rules first; where it cannot, it
-//! says why and the old one goes on. Then the old one takes no more connections, finishes what is under way and ends; the
-//! new one opens the state, which has one owner, and serves. Callers that connect meanwhile wait in the sockets' queues:
+//! hands over its listening sockets. The new one reads the configuration and builds the rules first, and looks at what it
+//! can without the state: its directory, its secret, the beginnings of its files, whether the database is there and takes
+//! writes. Where it cannot use one of them, it says why and the old one goes on. Then the old one takes no more connections,
+//! finishes what is under way, lets go of the state, which has one owner, and waits; the new one opens it, and serves, and the
+//! old one ends. Where the new one ends instead, or does not serve within three minutes, it is ended, and the old program takes
+//! the state up again and serves on, with the files as they are then. An earlier release cannot be given the place so: it does
+//! not tell when it serves, and is refused; restart into it. Callers that connect meanwhile wait in the sockets' queues:
 //! for as long as the longest stream, `shutdown_grace_ms` at most, and the rules take to compile. `/ready` says nothing
 //! of it. A process that is the first of a container cannot do this: its end is the container's; there, roll over nodes.
 //!
 //! *Under systemd:* `conf/deploy/portcullis.service` (`Type=notify`, with a watchdog that asks the workers of both planes).
+//! The process that hands over is the service, and shows the watchdog that it is there, until the next one serves. What cannot
+//! start is tried again each second, however often.
 //! The sockets are left with systemd, so `systemctl restart portcullis` loses no connection either: they wait. With
 //! `portcullis.socket`, systemd binds the addresses. `systemctl reload` is SIGHUP; `systemctl kill -s USR2` upgrades as
 //! above. Credentials come with `LoadCredential=NAME:FILE`, and are read from
@@ -193,20 +203,25 @@
 //! that directory (mode 0600: who reads the state may back it up), else from the directory. Records are those of one
 //! moment; the audit log goes on a little further, and its keys come last. The file is read once more before it gets its
 //! name. `portcullis restore OUT` verifies it, and `--into DIRECTORY` restores it: its digest first, then the chain of the
-//! audit log; a directory that is not empty is left alone. Records keep the version they were written in, and a later
+//! audit log; a directory that is not empty is left alone, one that is there and empty (a volume) is filled. Records keep the version they were written in, and a later
 //! release reads them. An earlier one does not: names of keys, users, sessions and the authors of revisions are sealed since
 //! version 2, and the first release does not begin on such a state. Make a backup before an upgrade; the way back is to
 //! restore it. With PostgreSQL it holds what is this node's own; the database is backed up by its own tools. A
-//! `.partial` that an earlier attempt left is to be removed first. The file holds secrets, and what was erased after it was made: keep it shorter than the log.
+//! `.partial` that an earlier attempt left, beside the directory or in it, is to be removed first. The file holds secrets, and what was erased after it was made: keep it shorter than the log.
 //!
 //! # Exit codes
 //! 0: asked to end. 1: the state, an address or a certificate cannot be used. 78: the configuration has faults, all of
 //! which were told.
+//! A start whose database cannot be reached, or is a standby, waits for it up to a minute before it ends.
 //!
 //! # People, keys and quotas
 //! `POST /api/v1/users` makes a user, `POST /api/v1/auth/token` gives it a bearer token for `auth.token_ttl_s`. Any change of
 //! a user ends its tokens; `POST /api/v1/auth/revoke` ends one. Tokens are signed with the ring of `[signing]`: withdrawing
 //! its keys ends all of them.
+//!
+//! A key or a user that is given no tier is entitled to as much as the deployment, also once that has another licence;
+//! one that is given a tier has that, and never more than the deployment. Answers tell of a key what comes of it now;
+//! `PATCH … {"tier": null}` takes its own away.
 //!
 //! A key is replaced without an outage by `POST /api/v1/keys/{id}/rotate {"overlap_s": 86400}`: give the new text to its
 //! users; the old one ends by itself. One that has expired is not replaced (409): give it another end first, by
@@ -225,10 +240,6 @@
 //!
 //! | | one node, one core | 100,000 requests a second |
 //! |---|---|---|
-//! A key or a user that is given no tier is entitled to as much as the deployment, also once that has another licence;
-//! one that is given a tier has that, and never more than the deployment. Answers tell of a key what comes of it now;
-//! `PATCH … {"tier": null}` takes its own away.
-//!
 //! | CPU of a 2 KB chat: the bare proxy's 31 µs (*e*) and 190 µs more (*m*), and a quarter | 3,600 a second (*e*) | 28 cores (*e*), 46 at 60 % load |
 //! | CPU of a 16 KB chat: the bare proxy's 46 µs (*e*) and 466 µs more (*m*), and a quarter | 1,560 a second (*e*) | 64 cores (*e*), 107 at 60 % load |
 //! | nodes of 16 cores, two more than needed | | 5 for 2 KB, 9 for 16 KB (*e*) |

@@ -132,6 +132,11 @@ impl Gateway {
         self.directory.path()
     }
 
+    /// Returns the file of the gateway's log.
+    pub fn log_path(&self) -> PathBuf {
+        self.directory.path().join("log")
+    }
+
     /// Returns what the gateway has logged so far.
     pub fn log(&self) -> String {
         log_of(&self.directory)

@@ -52,6 +52,7 @@ mod sockets;
 mod sso;
 mod standing;
 mod streams;
+mod succession;
 mod tls;
 mod traces;
 mod upstream;

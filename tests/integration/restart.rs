@@ -36,9 +36,9 @@ use crate::wire::WireFault;
 use crate::wire::exchange;
 use crate::wire::post;
 
-const BODY: &str = r#"{"model":"m","messages":[{"role":"user","content":"hello"}]}"#;
+pub const BODY: &str = r#"{"model":"m","messages":[{"role":"user","content":"hello"}]}"#;
 const STREAM: &str = r#"{"model":"m","stream":true,"messages":[{"role":"user","content":"hello"}]}"#;
-const PATIENCE: Duration = Duration::from_secs(30);
+pub const PATIENCE: Duration = Duration::from_secs(30);
 const CLIENTS: usize = 8;
 
 #[test]
@@ -247,7 +247,7 @@ fn the_unit_is_hardened() {
 }
 
 /// Starts the gateway as a service manager does, with sockets from descriptor 3 on.
-fn start_under(directory: &Path, sockets: &[(String, OwnedFd)]) -> Child {
+pub fn start_under(directory: &Path, sockets: &[(String, OwnedFd)]) -> Child {
     let names: Vec<&str> = sockets.iter().map(|(name, _)| name.as_str()).collect();
     let mut script = String::new();
     for (at, (_, socket)) in sockets.iter().enumerate() {
@@ -295,7 +295,7 @@ fn hear_until(manager: &UnixDatagram, beginning: &str) {
     while !hear(manager).0.starts_with(beginning) {}
 }
 
-fn kill(signal: &str, process: &Child) {
+pub fn kill(signal: &str, process: &Child) {
     let sent =
         Command::new("kill").args(["-s", signal, &process.id().to_string()]).status().expect("kill runs");
     assert!(sent.success());
@@ -329,7 +329,7 @@ fn wait_for(done: &AtomicUsize, more: usize) {
     }
 }
 
-fn open_stream(address: SocketAddr) -> Client {
+pub fn open_stream(address: SocketAddr) -> Client {
     let mut client = Client::connect(address);
     client.send(&post("/stream/v1/chat/completions", "", STREAM));
     assert_eq!(client.head().expect("a head").status, 200);
@@ -338,7 +338,7 @@ fn open_stream(address: SocketAddr) -> Client {
     client
 }
 
-fn rest_of(client: &mut Client) -> Result<String, WireFault> {
+pub fn rest_of(client: &mut Client) -> Result<String, WireFault> {
     let mut rest = Vec::new();
     while let Some(piece) = client.piece()? {
         rest.extend(piece);
@@ -358,7 +358,7 @@ fn audit(gateway: &Gateway) -> Value {
     exchange(gateway.admin, request.as_bytes()).json()
 }
 
-fn answer() -> Vec<u8> {
+pub fn answer() -> Vec<u8> {
     let body = r#"{"id":"1","object":"chat.completion","choices":[{"index":0,"message":{"role":"assistant","content":"Hello."},"finish_reason":"stop"}]}"#;
     format!(
         "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
@@ -367,7 +367,7 @@ fn answer() -> Vec<u8> {
     .into()
 }
 
-fn stream() -> Vec<Step> {
+pub fn stream() -> Vec<Step> {
     let first = r#"data: {"id":"1","object":"chat.completion.chunk","choices":[{"index":0,"delta":{"content":"Hello. "}}]}"#;
     vec![
         Step::Send(chunked_head("text/event-stream")),
@@ -378,7 +378,7 @@ fn stream() -> Vec<Step> {
     ]
 }
 
-fn config(answers: &Upstream, events: &Upstream, notice_ms: u64, grace_ms: u64) -> String {
+pub fn config(answers: &Upstream, events: &Upstream, notice_ms: u64, grace_ms: u64) -> String {
     format!(
         "[proxy]\nshutdown_notice_ms = {notice_ms}\nshutdown_grace_ms = {grace_ms}\n{UNLIMITED}\
          [[routes]]\nname = \"stream\"\npath_prefix = \"/stream\"\nupstream = \"http://{}\"\ndialect = \"auto\"\n\

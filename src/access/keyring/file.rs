@@ -89,6 +89,19 @@ impl KeyFile {
         Ok((opened, slots))
     }
 
+    /// Looks at the file, and takes nothing of it.
+    pub(super) fn look(path: &Path) -> Result<(), KeyringError> {
+        let mut header = [0; UNIT_BYTES];
+        let read = File::open(path).and_then(|file| file.read_exact_at(&mut header, 0));
+        match read {
+            Ok(()) => secret_of(&header).map(drop).ok_or(KeyringError::Damaged),
+            Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::UnexpectedEof) => {
+                Ok(())
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
     /// Returns what a name is found by.
     pub(super) fn index_of(&self, name: &str) -> Index {
         let hash = cipher::hash(&self.secret, name);

@@ -146,6 +146,14 @@ impl Keyring {
         Ok(Self::of(Home::File(file), known))
     }
 
+    /// Tells whether a key file could be opened, beside whoever has it; one that is not there could. Blocks.
+    ///
+    /// # Errors
+    /// It cannot be read, or is damaged.
+    pub fn look(path: &Path) -> Result<(), KeyringError> {
+        KeyFile::look(path)
+    }
+
     /// Reads the keys that the nodes of a deployment share. Blocks.
     ///
     /// # Errors

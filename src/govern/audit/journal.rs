@@ -274,6 +274,31 @@ impl Tail {
     }
 }
 
+/// Tells whether every segment of a journal has its header, beside whoever writes to it. Blocks.
+///
+/// # Errors
+/// One of them has not, or cannot be read.
+pub fn look(directory: &Path) -> Result<(), JournalError> {
+    let sequences = match segment::list(directory) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        sequences => sequences?,
+    };
+    for sequence in &sequences {
+        let path = segment::path(directory, *sequence);
+        let file = match File::open(&path) {
+            // Its time was up.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            file => file?,
+        };
+        let is_begun = Some(sequence) == sequences.last() && file.metadata()?.len() <= HEADER_BYTES;
+        let is_whole = segment::read_header(&file)?.is_some_and(|header| header.sequence == *sequence);
+        if !is_whole && !is_begun {
+            return Err(JournalError::Damaged(path));
+        }
+    }
+    Ok(())
+}
+
 /// Returns the headers of all segments; a last one that never got its header is removed.
 fn headers(directory: &Path) -> Result<Vec<(u64, Header)>, JournalError> {
     let sequences = segment::list(directory)?;

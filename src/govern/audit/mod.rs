@@ -62,6 +62,7 @@ pub use self::export::Exported;
 pub use self::index::QueryError;
 pub use self::journal::JournalError;
 pub use self::journal::Repair;
+pub use self::journal::look;
 pub use self::log::ReadError;
 pub use self::open::About;
 pub use self::open::AuditConfig;

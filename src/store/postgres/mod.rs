@@ -36,6 +36,7 @@ use std::time::Duration;
 use tokio::runtime::Builder;
 use tokio::runtime::Runtime;
 use tokio::sync::watch;
+use tokio_postgres::error::SqlState;
 
 pub use self::archive::Archive;
 pub use self::archive::Counted;
@@ -309,12 +310,24 @@ fn broken(error: tokio_postgres::Error) -> StoreError {
     StoreError::Backend { backend: NAME, source: plain(error) }
 }
 
+/// Tells whether a refusal is one that waiting does not change: of the credentials (class 28), or of the database's name.
+fn is_for_good(code: &SqlState) -> bool {
+    code.code().starts_with("28") || *code == SqlState::INVALID_CATALOG_NAME
+}
+
 /// Returns what the database said, without what it said it about; or why it said nothing, which an error of the driver does
 /// not tell by itself.
 fn plain(error: tokio_postgres::Error) -> io::Error {
     match (error.as_db_error(), error.source()) {
-        (Some(said), _) => io::Error::other(format!("{} ({})", said.message(), said.code().code())),
-        (None, Some(cause)) => io::Error::other(format!("{error}: {cause}")),
+        (Some(said), _) => {
+            let for_good = is_for_good(said.code());
+            let kind = if for_good { io::ErrorKind::PermissionDenied } else { io::ErrorKind::Other };
+            io::Error::new(kind, format!("{} ({})", said.message(), said.code().code()))
+        }
+        (None, Some(cause)) => {
+            let kind = cause.downcast_ref().map_or(io::ErrorKind::Other, io::Error::kind);
+            io::Error::new(kind, format!("{error}: {cause}"))
+        }
         (None, None) => io::Error::other(error),
     }
 }

@@ -1,7 +1,11 @@
 //! State in PostgreSQL: what is there after the gateway that wrote it, and its directory, are gone.
 
 use std::fs;
+use std::io::BufRead;
+use std::io::BufReader;
 use std::process::Command;
+use std::process::Stdio;
+use std::thread;
 use std::time::Duration;
 
 use rcgen::CertificateParams;
@@ -84,9 +88,45 @@ fn a_second_gateway_is_not_let_in_and_wrong_settings_are_named() {
     let said = run(&other, ("PORTCULLIS__STORE__BACKEND", "mysql"));
     assert!(said.contains("expected sled or postgres"), "{said}");
     fs::write(other.path().join("postgres.url"), "postgres://u:hidden@127.0.0.1:1/d").expect("writable");
-    let said = run(&other, ("PORTCULLIS__STORE__POSTGRES__TLS", "false"));
-    assert!(said.contains("the database cannot be used") && !said.contains("hidden"), "{said}");
+    let said = waits(&other);
+    assert!(said.contains("the database cannot be used: ") && !said.contains("hidden"), "{said}");
     drop(first);
+}
+
+/// Starts a gateway whose database cannot be reached; returns what it says of that, and ends it.
+fn waits(folder: &tempfile::TempDir) -> String {
+    let mut process = Command::new(env!("CARGO_BIN_EXE_portcullis"))
+        .args(["run", "--config", "gateway.toml"])
+        .env("PORTCULLIS__PROXY__LISTEN", "127.0.0.1:0")
+        .env("PORTCULLIS__ADMIN__LISTEN", "127.0.0.1:0")
+        .current_dir(folder.path())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("it runs");
+    let lines = BufReader::new(process.stderr.take().expect("it is piped")).lines();
+    let said = lines.map(|line| line.expect("text")).find(|line| line.contains("waits for the database"));
+    process.kill().and_then(|()| process.wait()).expect("it runs until it is ended");
+    said.expect("it waits")
+}
+
+/// A failover that takes a moment, or a database that starts after its gateways, is no reason to end.
+#[test]
+fn a_start_waits_for_a_database_that_is_away() {
+    let port = free_port();
+    let mut server = Postgres::start_on(port);
+    let mut gateway = start(folder(&Postgres::url_at(port), UNLIMITED));
+    let admin = gateway.admin_key();
+    server.kill();
+    let log = gateway.log_path();
+    thread::scope(|scope| {
+        scope.spawn(|| gateway.crash_and_restart());
+        eventually(Duration::from_secs(60), "it waits", || {
+            fs::read_to_string(&log).is_ok_and(|log| log.contains("waits for the database"))
+        });
+        server.restart();
+    });
+    assert_eq!(call(&gateway, &admin, "GET", "/api/v1/keys", &Value::Null).status, 200);
 }
 
 /// Lets a server speak TLS only, under a certificate for a name; returns the certificate.
