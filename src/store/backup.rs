@@ -51,6 +51,10 @@ const PIECE_BYTES: usize = 1 << 20;
 const LINE_BYTES_MAX: u64 = 16 << 20;
 const BATCH_RECORDS: u64 = 256;
 const DEPTH_MAX: usize = 4;
+/// What is restored into a directory that is there lies here, below it, until it is whole.
+const PARTIAL_INSIDE: &str = "restored.partial";
+/// What `mkfs` leaves at the top of some file systems.
+const LOST_AND_FOUND: &str = "lost+found";
 
 /// Why a backup could not be made or used.
 #[derive(Debug, thiserror::Error)]
@@ -107,6 +111,14 @@ enum Line {
     Record { table: String, key: String, value: String },
     File { path: String, mode: u32, offset: u64, data: String },
     End { records: u64, files: u64, sha256: String },
+}
+
+/// Where a backup is restored.
+enum Place {
+    /// A directory that is not there yet.
+    New(PathBuf),
+    /// One that is there and empty: a volume that is mounted cannot be replaced, and is filled.
+    Empty(PathBuf),
 }
 
 struct Hashed<W> {
@@ -240,23 +252,20 @@ pub fn verify(path: &Path) -> Result<Contents, BackupError> {
     read(path, |_| Ok(()))
 }
 
-/// Restores a backup into a directory that is not there yet, or empty. It is verified as a whole before anything is
-/// written; `settle` has the last word on what was, and may amend it. Returns that word.
+/// Restores a backup into a directory that is not there yet, or empty, a volume's among them. It is verified as a whole
+/// before anything is written; `settle` has the last word on what was, and may amend it. Returns that word.
 ///
 /// # Errors
-/// See [`BackupError`]; the directory is not complete then, and says so by its name, which ends in `.partial`.
+/// See [`BackupError`]; what was written so far lies in a directory whose name ends in `.partial` then: beside the one
+/// that was named, or in it where that was there.
 pub fn restore(
     path: &Path,
     folder: &Path,
     settle: impl FnOnce(&Path) -> Result<bool, BackupError>,
 ) -> Result<bool, BackupError> {
     verify(path)?;
-    if folder.read_dir().is_ok_and(|mut entries| entries.next().is_some()) {
-        return Err(BackupError::Occupied(folder.to_owned()));
-    }
-    let mut partial = folder.as_os_str().to_owned();
-    partial.push(".partial");
-    let partial = PathBuf::from(partial);
+    let place = Place::of(folder)?;
+    let partial = place.partial();
     let wrong = |source| BackupError::File { path: partial.clone(), source };
     // What an earlier attempt left would become part of this one.
     if partial.symlink_metadata().is_ok() {
@@ -283,11 +292,58 @@ pub fn restore(
     if !settle(&partial)? {
         return Ok(false);
     }
-    if folder.exists() {
-        std::fs::remove_dir(folder).map_err(wrong)?;
-    }
-    std::fs::rename(&partial, folder).map_err(wrong)?;
+    place.settle(&partial).map_err(wrong)?;
     Ok(true)
+}
+
+impl Place {
+    /// Judges where a backup is to be restored.
+    ///
+    /// # Errors
+    /// It is no directory, or not empty.
+    fn of(folder: &Path) -> Result<Self, BackupError> {
+        // Without a slash at its end, which would be the begin of another name.
+        let folder: PathBuf = folder.components().collect();
+        let entries = match folder.read_dir() {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Self::New(folder)),
+            entries => entries.map_err(|source| BackupError::File { path: folder.clone(), source })?,
+        };
+        // What file systems make for themselves is no state.
+        let mut ours = entries.flatten().map(|entry| entry.file_name()).filter(|name| name != LOST_AND_FOUND);
+        match ours.next() {
+            Some(name) if name == PARTIAL_INSIDE => Err(BackupError::Occupied(folder.join(PARTIAL_INSIDE))),
+            Some(_) => Err(BackupError::Occupied(folder)),
+            None => Ok(Self::Empty(folder)),
+        }
+    }
+
+    /// Returns where the backup lies until it is whole.
+    fn partial(&self) -> PathBuf {
+        match self {
+            Self::New(folder) => {
+                let mut partial = folder.as_os_str().to_owned();
+                partial.push(".partial");
+                PathBuf::from(partial)
+            }
+            Self::Empty(folder) => folder.join(PARTIAL_INSIDE),
+        }
+    }
+
+    /// Puts what is whole in its place: the store comes last, for without it there is no state.
+    fn settle(&self, partial: &Path) -> io::Result<()> {
+        let folder = match self {
+            Self::New(folder) => return std::fs::rename(partial, folder),
+            Self::Empty(folder) => folder,
+        };
+        let entries: io::Result<Vec<_>> = partial.read_dir()?.map(|entry| Ok(entry?.file_name())).collect();
+        let mut names = entries?;
+        names.sort_by_key(|name| name == STORE_FOLDER);
+        names.iter().try_for_each(|name| std::fs::rename(partial.join(name), folder.join(name)))?;
+        std::fs::remove_dir(partial)?;
+        // As a first start makes it; the top of a volume may be somebody else's, and stays as they let it be.
+        let _ = std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o700));
+        Ok(())
+    }
 }
 
 fn read(path: &Path, mut each: impl FnMut(Line) -> Result<(), BackupError>) -> Result<Contents, BackupError> {

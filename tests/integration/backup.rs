@@ -1,6 +1,7 @@
 //! A state directory in one file, taken from a gateway under traffic, and put back.
 
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::fs::symlink;
 use std::path::Path;
@@ -110,8 +111,41 @@ fn a_backup_under_traffic_is_whole_and_comes_back() {
     assert_eq!(restored.wait_for_end(), Some(0));
     let (code, told) = run(restored.directory(), &["backup", "-c", "gateway.toml", "two.backup"]);
     assert_eq!(code, Some(0), "{told}");
+    it_is_restored_wherever_there_is_room(restored.directory());
     what_was_signed_since_is_not_known(restored.directory());
     damaged_backups_are_refused(directory, &fs::read(&backup).unwrap());
+}
+
+/// A directory may be named with a slash at its end, be there and empty, be the working directory, or a volume.
+fn it_is_restored_wherever_there_is_room(directory: &Path) {
+    let (slash, empty, here) = (directory.join("slash"), directory.join("empty"), directory.join("here"));
+    fs::create_dir(&empty).expect("the disk serves");
+    // What a file system has at its top.
+    fs::create_dir(empty.join("lost+found")).expect("the disk serves");
+    fs::create_dir(&here).expect("the disk serves");
+    for (from, arguments, into) in [
+        (directory, ["two.backup", "slash/"], &slash),
+        (directory, ["two.backup", "empty"], &empty),
+        (here.as_path(), ["../two.backup", "."], &here),
+    ] {
+        let inode = fs::metadata(into).ok().map(|facts| facts.ino());
+        let [file, named] = arguments;
+        let (code, told) = run(from, &["restore", file, "--into", named]);
+        assert_eq!(code, Some(0), "{named}: {told}");
+        assert!(into.join("node.secret").is_file() && into.join(STORE_FOLDER).is_dir(), "{named}: {told}");
+        let facts = fs::metadata(into).expect("the disk serves");
+        assert_eq!(facts.permissions().mode() & 0o777, 0o700, "{named}");
+        // What is mounted there would be hidden, or in the way, were it another directory.
+        assert_eq!(inode.unwrap_or(facts.ino()), facts.ino(), "{named}");
+    }
+    let left = fs::read_dir(directory)
+        .expect("the disk serves")
+        .chain(fs::read_dir(&empty).expect("the disk serves"));
+    let names: Vec<String> =
+        left.map(|entry| entry.expect("the disk serves").file_name().into_string().expect("text")).collect();
+    assert!(!names.iter().any(|name| name.ends_with(".partial")), "{names:?}");
+    let (code, told) = run(directory, &["restore", "two.backup", "--into", "empty"]);
+    assert!(code == Some(1) && told.contains("empty is not empty"), "{told}");
 }
 
 /// The gateway that a backup was made of went on: a restored one must not take again what agents signed then.
