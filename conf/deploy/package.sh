@@ -18,6 +18,10 @@ mkdir -p "$out"
 "$binary" completions fish > "$out/portcullis.fish"
 python3 conf/deploy/sbom.py "$binary" > "$out/portcullis.cdx.json"
 
+# The packaged configuration names the state directory, so that every command finds it, not the service alone.
+sed '/^\[store\]$/,/^\[/ s|^path = "state"   *#|path = "/var/lib/portcullis"         #|' conf/gateway.toml > "$out/gateway.toml"
+grep -q '^path = "/var/lib/portcullis" ' "$out/gateway.toml"
+
 version=$("$binary" --version | cut -d' ' -f2)
 tree=portcullis-$version
 rm -rf "${out:?}/$tree"

@@ -52,7 +52,7 @@ echo "ok   installed"
 
 # As the unit does, without systemd.
 inside install -d -o portcullis -g portcullis -m 0700 /var/lib/portcullis
-chroot --userspec=portcullis:portcullis "$root" env PATH=/usr/bin PORTCULLIS__STORE__PATH=/var/lib/portcullis \
+chroot --userspec=portcullis:portcullis "$root" env PATH=/usr/bin \
   PORTCULLIS__PROXY__LISTEN=127.0.0.1:0 PORTCULLIS__ADMIN__LISTEN=127.0.0.1:0 PORTCULLIS__PROXY__SHUTDOWN_NOTICE_MS=0 \
   portcullis run --config /etc/portcullis/gateway.toml --ready-file /var/lib/portcullis/ready.json \
   > "$out/run.log" 2>&1 &
@@ -60,6 +60,15 @@ running=$!
 for _ in $(seq 600); do [ -f "$root/var/lib/portcullis/ready.json" ] && break; sleep 0.2; done
 address=$(python3 -c "import json, sys; print(json.load(open(sys.argv[1]))['proxy'])" "$root/var/lib/portcullis/ready.json")
 curl --fail --silent "http://$address/ready" > /dev/null
+# By an administrator, who has nothing but the configuration.
+inside portcullis backup --config /etc/portcullis/gateway.toml /tmp/first.backup > /dev/null
+inside portcullis restore /tmp/first.backup --into /tmp/restored > /dev/null
+inside test -s /tmp/restored/node.secret
+# What it finds of this machine is not of the package: only that it looks where the gateway is.
+inside portcullis doctor --config /etc/portcullis/gateway.toml --offline > "$out/doctor.log" || true
+grep -q '/var/lib/portcullis is in use: a gateway runs on it' "$out/doctor.log" ||
+  { cat "$out/doctor.log"; exit 1; }
+echo "ok   backup and doctor, beside the one that runs"
 kill -TERM "$running"
 wait "$running"
 running=
