@@ -16,6 +16,8 @@ use super::gate::Reserved;
 use super::meter::note_models;
 use super::reject::Rejection;
 use super::signed::covers_body;
+use super::signed::drop_digests;
+use super::signed::tells_digest;
 use crate::llm::dialect::DialectKind;
 use crate::llm::dialect::Wire;
 use crate::llm::json;
@@ -61,11 +63,11 @@ impl Gateway {
         self.check_integrity(exchange, passage, pending).await?;
         // A body that its caller has signed: what leaves has to be equal to it, unless the route signs it anew.
         let is_signed = passage.route().aws.is_none() && covers_body(session);
-        let signed = is_signed.then(|| held.bytes.clone());
+        let came = (is_signed || tells_digest(session.req_header())).then(|| held.bytes.clone());
         let coding = Coding::of(&session.req_header().headers)?;
         let body = match coding {
             // What was decoded would have to leave encoded as it came: nobody can promise that.
-            Some(_) if signed.is_some() => return Err(Rejection::SignedCoding),
+            Some(_) if is_signed => return Err(Rejection::SignedCoding),
             Some(coding) => {
                 let decoded = coding.decode(&held.bytes, coding_limits(&exchange.rules.limits))?;
                 exchange.reserved.iter_mut().try_for_each(|reserved| reserved.grow(decoded.len()))?;
@@ -87,9 +89,13 @@ impl Gateway {
         exchange.outcome.asked = inspection.usage;
         exchange.prompt = inspection.prompt;
         match (inspection.cleared, inspection.unreadable) {
-            (Some(cleared), _) if signed.is_some_and(|signed| signed != *cleared.bytes()) => {
-                exchange.acted(Action::Block);
-                Err(Rejection::SignedRequest)
+            (Some(cleared), _) if came.is_some_and(|came| came != *cleared.bytes()) => {
+                if is_signed {
+                    exchange.acted(Action::Block);
+                    return Err(Rejection::SignedRequest);
+                }
+                drop_digests(session.req_header_mut());
+                Ok(cleared)
             }
             (Some(cleared), _) => Ok(cleared),
             (None, Some(unreadable)) => Err(Rejection::UnreadableRequest(unreadable)),

@@ -15,15 +15,34 @@ const SIGNED_HEADERS: &str = "SignedHeaders=";
 const SIGNED_HEADERS_PARAMETER: &str = "X-Amz-SignedHeaders";
 const BODY_HASH: &str = "x-amz-content-sha256";
 const UNSIGNED: &str = "UNSIGNED-PAYLOAD";
+const LENGTH: &str = "content-length";
 
-/// Tells whether a request's signature covers its body.
+/// Fields of a request that tell of the bytes of its body, and would be wrong of others.
+const OF_BODY: [&str; 4] = ["content-digest", "content-md5", "digest", "repr-digest"];
+
+/// Tells whether a request's signature covers its body, or what its head tells of that: its length, a digest.
 pub(super) fn covers_body(session: &Session) -> bool {
     let by_header =
         text_header(session, header::AUTHORIZATION).is_some_and(|value| value.starts_with(SCHEME));
     let query = session.req_header().uri.query().unwrap_or_default();
     let by_address = form_urlencoded::parse(query.as_bytes()).any(|(name, _)| name == PARAMETER);
     let hash = text_header(session, header::HeaderName::from_static(BODY_HASH));
-    (by_header || by_address) && hash.is_none_or(|hash| !hash.ends_with(UNSIGNED))
+    let is_unsigned = hash.is_some_and(|hash| hash.ends_with(UNSIGNED));
+    let head = session.req_header();
+    let is_told = || OF_BODY.iter().chain([&LENGTH]).any(|name| covers_header(head, name));
+    (by_header || by_address) && (!is_unsigned || is_told())
+}
+
+/// Tells whether a request's head has a digest of its body.
+pub(super) fn tells_digest(head: &RequestHeader) -> bool {
+    OF_BODY.iter().any(|name| head.headers.contains_key(*name))
+}
+
+/// Takes the digests of a body out of a head: they are of another than what leaves.
+pub(super) fn drop_digests(head: &mut RequestHeader) {
+    for name in OF_BODY {
+        head.remove_header(name);
+    }
 }
 
 /// Tells whether a request's signature covers a header.

@@ -70,10 +70,36 @@ fn a_signed_body_leaves_as_it_came_or_not_at_all() {
     let told = exchange(gateway.proxy, &post(PATH, header, &leaking));
     let told: Value = serde_json::from_slice(&told.body).expect("JSON");
     assert!(told.to_string().contains("signature covers the body"), "{told}");
+    // A signature that leaves the body out, and covers its length or a digest of it, would be as broken.
+    for told in ["content-length", "content-md5"] {
+        let telling = unsigned.replace("SignedHeaders=host", &format!("SignedHeaders={told};host"));
+        let telling = format!("{telling}content-md5: x\r\n");
+        assert_eq!(send(PATH, &telling, &clean), (200, Some(clean.clone())), "{told}");
+        assert_eq!(send(PATH, &telling, &leaking), (403, None), "{told}");
+    }
     // Where the body is not signed, or nothing is, it is redacted as always.
     for headers in [unsigned.as_str(), "authorization: Bearer x\r\n"] {
         let (status, body) = send(PATH, headers, &leaking);
         let body = body.expect("a request");
         assert!(status == 200 && body.contains("my key is") && !body.contains(&secret()), "{body}");
+    }
+}
+
+/// A provider that checks a digest would refuse what was redacted, and nobody would see why.
+#[test]
+fn digests_of_a_body_leave_with_the_body_they_are_of() {
+    let upstream = Upstream::answering("application/json", "{}");
+    let gateway = Gateway::in_front_of(upstream.address, REDACTING);
+    let clean = r#"{"messages":[{"role":"user","content":"hello"}],"max_tokens":5}"#.to_owned();
+    let leaking = clean.replace("hello", &format!("my key is {}", secret()));
+    let digests =
+        "content-md5: a\r\ndigest: SHA-256=a\r\ncontent-digest: sha-256=:a:\r\nrepr-digest: sha-256=:a:\r\n";
+    for (body, left) in [(&clean, 4), (&leaking, 0)] {
+        assert_eq!(exchange(gateway.proxy, &post("/v1/chat/completions", digests, body)).status, 200);
+        let asked = upstream.take().pop().expect("a request");
+        let head = String::from_utf8_lossy(&asked.bytes).to_lowercase();
+        let head = head.split("\r\n\r\n").next().unwrap_or_default().to_owned();
+        let told = head.lines().filter(|line| line.contains("digest:") || line.starts_with("content-md5:"));
+        assert_eq!(told.count(), left, "{head}");
     }
 }
