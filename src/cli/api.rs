@@ -71,6 +71,19 @@ pub(super) enum ApiFault {
     Runtime(#[from] std::io::Error),
 }
 
+impl ApiFault {
+    /// Tells whether it may be over by itself: the gateway ends, or begins.
+    pub(super) fn may_pass(&self) -> bool {
+        match self {
+            Self::Unreachable(_) | Self::Slow(_) | Self::Unreadable(_) => true,
+            Self::Refused(_, status, _) => status.is_server_error(),
+            Self::Address | Self::Key(_) | Self::Certificates(_) | Self::Forbidden(..) | Self::Runtime(_) => {
+                false
+            }
+        }
+    }
+}
+
 /// A gateway that is asked.
 pub(super) struct Api<'a> {
     runtime: Runtime,

@@ -1,6 +1,8 @@
 //! `doctor`, `completions` and `man` as an operator meets them, and the log's level while the gateway runs.
 
 use std::fs;
+use std::io::BufRead;
+use std::io::BufReader;
 use std::net::SocketAddr;
 use std::net::TcpListener;
 use std::path::Path;
@@ -246,4 +248,25 @@ fn top_shows_the_traffic_of_a_running_gateway_to_who_may_see_it() {
     let mut command = Command::new(env!("CARGO_BIN_EXE_portcullis"));
     let refused = command.args(["top", "--screens", "0", "--admin", &admin]).output().expect("it runs");
     assert_eq!(refused.status.code(), Some(2), "no screens would be all there ever are");
+}
+
+/// A restart must not end the screen of whoever watches it.
+#[test]
+fn top_goes_on_while_the_gateway_is_away() {
+    let upstream = Upstream::answering("application/json", "{}");
+    let mut gateway = Gateway::in_front_of(upstream.address, "");
+    let mut top = Command::new(env!("CARGO_BIN_EXE_portcullis"))
+        .args(["top", "--screens", "3", "--every", "1", "--admin", &format!("http://{}", gateway.admin)])
+        .env("PORTCULLIS_KEY", gateway.admin_key())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("the program was built");
+    let mut lines =
+        BufReader::new(top.stdout.take().expect("it is piped")).lines().map(|line| line.expect("text"));
+    assert!(lines.any(|line| line.starts_with("FINDINGS")), "the first screen");
+    gateway.signal("INT");
+    assert_eq!(gateway.wait_for_end(), Some(0));
+    assert!(lines.any(|line| line.contains("cannot be reached")), "it says that nobody is there");
+    lines.for_each(drop);
+    assert!(top.wait().expect("it ends").success());
 }
