@@ -198,23 +198,26 @@ impl Exporting {
             let mut batch = Vec::new();
             let mut is_reachable = true;
             while gather(&mut queue, &mut batch, &mut shutdown).await {
-                let sent = send(&exporter, &mut batch, &self.metrics, EXPORT_MAX).await;
+                let sent = send(&exporter, &mut batch, &self.metrics, ending(&mut shutdown)).await;
                 tell_change(&mut is_reachable, sent);
             }
             // Nothing is added any more: what waits is the last.
             while let Ok(spans) = queue.try_recv() {
                 batch.extend(spans);
             }
-            let _ = send(&exporter, &mut batch, &self.metrics, LAST_MAX).await;
+            // A collector that has let the one before wait will not take this one in time either.
+            let limit = if is_reachable { LAST_MAX } else { Duration::ZERO };
+            let _ = send(&exporter, &mut batch, &self.metrics, tokio::time::sleep(limit)).await;
         }
         // The gateway may be gone, and its end of the queue with it, before the process says that it ends.
         if !shutdown.is_terminated() {
             shutdown.await;
         }
         if let Some(meters) = self.meters {
-            // It blocks until the last figures are sent, or have taken too long.
-            let ended = tokio::task::spawn_blocking(move || meters.shutdown_with_timeout(LAST_MAX)).await;
-            if !matches!(ended, Ok(Ok(()))) {
+            // It blocks until the last figures are sent, whatever time it is given.
+            let ending = tokio::task::spawn_blocking(move || meters.shutdown_with_timeout(LAST_MAX));
+            let ended = timeout(LAST_MAX, ending).await;
+            if !matches!(ended, Ok(Ok(Ok(())))) {
                 tracing::warn!("the last metrics did not reach the collector");
             }
         }
@@ -227,6 +230,9 @@ async fn gather(
     batch: &mut Vec<SpanData>,
     shutdown: &mut Fuse<Reached>,
 ) -> bool {
+    if shutdown.is_terminated() {
+        return false;
+    }
     tokio::select! {
         biased;
         () = &mut *shutdown => return false,
@@ -247,27 +253,37 @@ async fn gather(
     }
 }
 
+/// Resolves when a request has taken too long: sooner where the process ends meanwhile.
+async fn ending(shutdown: &mut Fuse<Reached>) {
+    let ended = async {
+        shutdown.await;
+        tokio::time::sleep(LAST_MAX).await;
+    };
+    // Whatever it was, time is up.
+    let _ = timeout(EXPORT_MAX, ended).await;
+}
+
 async fn send(
     exporter: &SpanExporter,
     batch: &mut Vec<SpanData>,
     metrics: &Metrics,
-    within: Duration,
+    limit: impl Future<Output = ()>,
 ) -> Result<(), ErrorKind> {
     if batch.is_empty() {
         return Ok(());
     }
     let count = batch.len() as u64;
-    match timeout(within, exporter.export(std::mem::take(batch))).await {
-        Ok(Ok(())) => Ok(()),
-        Ok(Err(_)) => {
-            metrics.spans_lost("refused", count);
-            Err(ErrorKind::ConnectionRefused)
-        }
-        Err(_) => {
+    let exported = tokio::select! {
+        exported = exporter.export(std::mem::take(batch)) => exported,
+        () = limit => {
             metrics.spans_lost("slow", count);
-            Err(ErrorKind::TimedOut)
+            return Err(ErrorKind::TimedOut);
         }
-    }
+    };
+    exported.map_err(|_| {
+        metrics.spans_lost("refused", count);
+        ErrorKind::ConnectionRefused
+    })
 }
 
 /// Says once that the collector is away, and once that it is back.

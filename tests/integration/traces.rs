@@ -233,3 +233,18 @@ fn a_place_in_a_trace_that_its_caller_signed_stays_as_it_is() {
         assert!(asked.contains(TRACE) && asked.contains("tracestate: a=1\r\n"), "{asked}");
     }
 }
+
+/// A collector that takes a request and never answers must not hold up the end of the process.
+#[test]
+fn a_collector_that_hangs_does_not_hold_up_the_end() {
+    let upstream = Upstream::answering("application/json", ANSWER);
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let mut gateway = gateway(&upstream, silent.local_addr().expect("it is bound"), "");
+    assert_eq!(exchange(gateway.proxy, &post("/v1/chat/completions", "", ASKED)).status, 200);
+    // Of spans, and of metrics.
+    let asked = [silent.accept().expect("a request"), silent.accept().expect("another")];
+    gateway.signal("TERM");
+    assert_eq!(gateway.wait_for_end(), Some(0));
+    assert!(!gateway.log().contains("background work did not end in time"), "{}", gateway.log());
+    drop(asked);
+}
