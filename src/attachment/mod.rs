@@ -96,6 +96,8 @@ pub struct Reading {
     pub parts: Vec<Part>,
     /// Why that is not all, if it is not.
     pub unread: Option<Unread>,
+    /// Whether it is no such file: it only mentions one where that would begin.
+    pub is_other: bool,
 }
 
 impl Form {
@@ -137,7 +139,7 @@ pub fn read(file: &[u8], form: Form, bounds: &Bounds, expired: &dyn Fn() -> bool
     // What is read is bounded and checked; should a rule of a format be forgotten, one file is unread.
     let read = catch_unwind(AssertUnwindSafe(|| reader.file(file, form, &Place::default())));
     let failed = read.unwrap_or(Err(Unread::Defect)).err();
-    Reading { unread: failed.or(reader.unread), parts: reader.parts }
+    Reading { unread: failed.or(reader.unread), parts: reader.parts, is_other: reader.is_other }
 }
 
 /// Where in a file the reader is: in which files within it.
@@ -168,6 +170,7 @@ struct Reader<'a> {
     expired: &'a dyn Fn() -> bool,
     parts: Vec<Part>,
     unread: Option<Unread>,
+    is_other: bool,
     text_left: usize,
     expanded_left: usize,
     entries_left: usize,
@@ -181,6 +184,7 @@ impl<'a> Reader<'a> {
             expired,
             parts: Vec::new(),
             unread: None,
+            is_other: false,
             text_left: bounds.text_bytes_max,
             expanded_left: bounds.expanded_bytes_max,
             entries_left: bounds.entries_max,

@@ -59,8 +59,8 @@ impl Reader<'_> {
     pub(super) fn pdf(&mut self, bytes: &[u8], place: &Place) -> Result<(), Unread> {
         let file = File::open(bytes, self)?;
         if file.count() == 0 {
-            // What only mentions the mark of a PDF is none.
-            return if bytes.starts_with(PDF_MARK) { Err(Unread::Damaged) } else { Ok(()) };
+            self.is_other = !bytes.starts_with(PDF_MARK);
+            return if self.is_other { Ok(()) } else { Err(Unread::Damaged) };
         }
         let mut walk = Walk { file: &file, place, fonts: Fonts::default(), seen: BTreeSet::new() };
         for (number, index) in walk.pages(self)?.into_iter().enumerate() {

@@ -176,8 +176,15 @@ impl Attached {
         };
         // What is packed, encrypted or drawn in ways that are not read has no words but those of its format.
         let is_strange = matches!(reading.unread, None | Some(Unread::Encrypted | Unread::Format));
-        if self.is_file && (!is_strange || matches!(self.form, None | Some(Form::Compound))) {
-            let text = Media::words(&self.file, bounds.text_bytes_max);
+        let is_unknown = reading.is_other || matches!(self.form, None | Some(Form::Compound));
+        if self.is_file && (is_unknown || !is_strange) {
+            let most = bounds.text_bytes_max;
+            let text = match std::str::from_utf8(&self.file) {
+                Ok(text) if !Media::looks_binary(&self.file) => {
+                    text[..text.floor_char_boundary(most.min(text.len()))].to_owned()
+                }
+                _ => Media::words(&self.file, most),
+            };
             reading.parts.push(Part { place: WORDS.to_owned(), text });
         }
         reading

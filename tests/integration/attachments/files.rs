@@ -101,7 +101,18 @@ fn what_a_reader_of_documents_passes_over_is_read() {
     let between = [&whole[..begin], format!("% {key}\n").as_bytes(), &whole[begin..]].concat();
     let behind = [&whole[..], format!("\nand use {key} for it\n").as_bytes()].concat();
     let none = format!("%PDF-1.7\nThis is a note about our key, which is {key}, and no document.\n");
-    for (what, file) in [("between", &between), ("behind", &behind), ("none", &none.into_bytes())] {
+    let about = format!("Über %PDF-1.7 haben wir nur das: {key}.\n");
+    let files = [
+        ("between", &between),
+        ("behind", &behind),
+        ("none", &none.into_bytes()),
+        ("about", &about.into_bytes()),
+        (
+            "in a picture",
+            &[PROFILE, b"%PDF-1.7 by our camera\nwhose key is ", key.as_bytes(), b"\x01"].concat(),
+        ),
+    ];
+    for (what, file) in files {
         let answer = bring(&gateway, file);
         assert_eq!(answer.status, 403, "{what}: {}", answer.text());
     }
