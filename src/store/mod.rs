@@ -290,6 +290,8 @@ impl Store {
     /// When the backend fails.
     pub fn versions(&self) -> Result<BTreeMap<String, u64>, StoreError> {
         self.shared.backend.versions()
+    }
+
     /// Returns the version of every table that was ever written, and its stamp; nothing where nobody else writes.
     ///
     /// # Errors
@@ -306,8 +308,6 @@ impl Store {
     /// Returns how often that was so.
     pub fn losses(&self) -> u64 {
         self.shared.losses.load(Ordering::Acquire)
-    }
-
     }
 
     /// Returns what became of a table since one of its versions; 0 asks for all of it.
