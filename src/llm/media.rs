@@ -1,5 +1,7 @@
 //! What a body is, by its Content-Type and, where that may lie, by its first bytes.
 
+mod words;
+
 use std::borrow::Cow;
 
 use base64::Engine;
@@ -70,8 +72,6 @@ const GLANCE_BYTES: usize = 64;
 const BASE64_BYTES_MIN: usize = 24;
 /// How an address begins that holds what it leads to.
 const DATA: &[u8] = b"data:";
-/// From how many printable signs of ASCII side by side on bytes read as text: compressed ones have no such stretch.
-const WORDS_BYTES_MIN: usize = 32;
 /// What stands before the data there is no longer, in bytes: a media type and its parameters.
 const ADDRESS_HEAD_BYTES_MAX: usize = 128;
 /// Base64 whose padding was taken away; what is left of the last sign is not looked at.
@@ -242,6 +242,14 @@ impl Media {
         STANDARD.decode(text).ok().filter(|bytes| Self::is_binary(bytes))
     }
 
+    /// Tells whether a text is nothing but base64, in lines or in one, alone or in an address of its own: what is glued to it
+    /// with other signs is no part of a file.
+    pub fn is_pure_base64(text: &[u8]) -> bool {
+        let signs = if text.starts_with(DATA) { in_address(text) } else { Some(text) };
+        let is_sign = |byte: &u8| is_base64(*byte) || matches!(byte, b'-' | b'_' | b'\r' | b'\n');
+        signs.is_some_and(|signs| signs.iter().all(is_sign))
+    }
+
     /// Tells whether bytes are no text, in whichever encoding.
     pub fn is_binary(bytes: &[u8]) -> bool {
         let is_text = std::str::from_utf8(bytes).is_ok() && !Self::looks_binary(bytes);
@@ -279,42 +287,6 @@ impl Media {
         let kind = kind(&file, file.get(file.len().saturating_sub(tail_bytes)..)?)?;
         Some((file, kind))
     }
-
-    /// Tells whether some stretch of bytes reads as text, whatever stands around it: a file of words with one byte among
-    /// them that is none is no image.
-    pub fn has_words(bytes: &[u8]) -> bool {
-        first_words(bytes).is_some()
-    }
-
-    /// Returns the stretches of bytes that read as text, each on a line, of so many bytes in all.
-    pub fn words(bytes: &[u8], most: usize) -> String {
-        let (mut words, mut rest) = (String::new(), bytes);
-        while let Some(begin) = first_words(rest).filter(|_| words.len() < most) {
-            rest = rest.get(begin..).unwrap_or_default();
-            let (stretch, behind) =
-                rest.split_at(rest.iter().position(|byte| !is_of_words(*byte)).unwrap_or(rest.len()));
-            let fits = stretch.get(..most - words.len()).unwrap_or(stretch);
-            words.extend(fits.iter().map(|byte| char::from(*byte)));
-            words.push('\n');
-            rest = behind;
-        }
-        words
-    }
-}
-
-/// Returns where the first stretch of bytes that reads as text begins.
-fn first_words(bytes: &[u8]) -> Option<usize> {
-    let mut at = 0;
-    // What lies before the last other byte of a window is too short a stretch, whatever it is.
-    while let Some(window) = bytes.get(at..at + WORDS_BYTES_MIN) {
-        let Some(last) = window.iter().rposition(|byte| !is_of_words(*byte)) else { return Some(at) };
-        at += last + 1;
-    }
-    None
-}
-
-fn is_of_words(byte: u8) -> bool {
-    matches!(byte, b'\t' | b'\n' | b'\r' | 0x20..=0x7e)
 }
 
 fn is_opaque_application(subtype: &str) -> bool {
@@ -454,19 +426,6 @@ mod tests {
         let quiet: Vec<u8> = (0..64_i16).flat_map(|it| (91 - it * 5).to_le_bytes()).collect();
         assert!(Media::looks_wide(&quiet) && !Media::is_wide_text(&quiet));
         assert!([&two, &swapped, &four].into_iter().all(|it| Media::is_wide_text(it)));
-    }
-
-    #[test]
-    fn a_stretch_of_words_is_seen_wherever_it_lies() {
-        let words = [b'w'; WORDS_BYTES_MIN];
-        for before in 0..=2 * WORDS_BYTES_MIN {
-            for other in [0x80, 0, 0x7f] {
-                let noise: Vec<u8> = (0..before).map(|at| if at % 7 == 3 { other } else { b'n' }).collect();
-                let bytes = [&noise[..], &[other], &words, &[other; 3]].concat();
-                assert!(Media::has_words(&bytes), "{before} bytes before");
-                assert!(!Media::has_words(&[&noise[..], &[other], &words[1..], &[other; 40]].concat()));
-            }
-        }
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! A backend of tests, whose writes end as the test wants.
+//! A backend of tests, whose reads and writes end as the test wants.
 
 use std::collections::BTreeMap;
 
@@ -14,18 +14,21 @@ use super::StoreError;
 use super::Visit;
 use super::archive::Archive;
 
-/// A store in front of which something else decides what becomes of a write.
-pub(crate) struct Faulty<W> {
+/// A store in front of which something else decides what becomes of a read or a write.
+pub(crate) struct Faulty<R, W> {
     /// What is read, and written to if at all.
     pub(crate) store: Store,
+    /// Whether it can be read.
+    pub(crate) read: R,
     /// Makes a write, or does not.
     pub(crate) write: W,
     /// Whether it counts as one that several nodes share.
     pub(crate) is_shared: bool,
 }
 
-impl<W> Backend for Faulty<W>
+impl<R, W> Backend for Faulty<R, W>
 where
+    R: Fn() -> Result<(), StoreError> + Send + Sync + 'static,
     W: Fn(&Store, &Batch) -> Result<(), StoreError> + Send + Sync + 'static,
 {
     fn name(&self) -> &'static str {
@@ -33,6 +36,7 @@ where
     }
 
     fn get(&self, table: &str, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
+        (self.read)()?;
         self.store.get(table, key)
     }
 
@@ -47,6 +51,7 @@ where
         order: Order,
         visit: &mut Visit<'_>,
     ) -> Result<(), StoreError> {
+        (self.read)()?;
         self.store.scan(table, range, order, visit)
     }
 

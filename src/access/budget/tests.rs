@@ -216,7 +216,7 @@ fn losing(store: &Store, loses: &Arc<AtomicBool>) -> Store {
             false => Ok(()),
         }
     };
-    Store::new(Faulty { store: store.clone(), write, is_shared: true })
+    Store::new(Faulty { store: store.clone(), read: || Ok(()), write, is_shared: true })
 }
 
 #[test]

@@ -139,10 +139,11 @@ impl Shares {
         share.names = share.names.saturating_sub(1);
     }
 
-    /// Lets a share be full early.
+    /// Lets a share be full early, and its day begin anew.
     #[cfg(test)]
     pub(super) fn fill_at(&mut self, standing: Standing, names_max: usize) {
-        self.of_mut(standing).names_max = names_max;
+        let share = self.of_mut(standing);
+        (share.names_max, share.day) = (names_max, None);
     }
 
     fn of(&self, standing: Standing) -> &Share {

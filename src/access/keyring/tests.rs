@@ -179,7 +179,6 @@ fn a_node_that_reads_all_keys_anew_forgets_whose_are_gone() {
 fn many_new_names_get_their_keys_by_one_transaction() {
     let store = crate::store::Store::in_memory();
     let keyring = Keyring::shared(&store, crate::access::secret::NodeSecret::random()).unwrap();
-    keyring.fill_at(Standing::Stranger, 80);
     let version = || store.versions().unwrap().get("subject_keys").copied().unwrap_or_default();
     let names: Vec<String> = (0..500).map(|number| format!("name-{number}")).collect();
     let all = || names.iter().map(|name| (name.as_str(), Standing::Recorded));
@@ -194,6 +193,7 @@ fn many_new_names_get_their_keys_by_one_transaction() {
         assert_eq!((keyring.shown(&token), token.len()), (name.to_owned(), stand_in(name).len()));
     }
     // There are no more places than one after the other would have got.
+    keyring.fill_at(Standing::Stranger, 80);
     let strangers: Vec<String> = (0..1000).map(|number| format!("caller_{number:024x}")).collect();
     keyring.make_keys(strangers.iter().map(|name| (name.as_str(), Standing::Stranger))).unwrap();
     let tokens = strangers.iter().filter_map(|name| keyring.at_hand(name, Standing::Stranger));

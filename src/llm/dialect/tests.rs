@@ -48,6 +48,8 @@ fn exchanges_are_told_by_path_then_by_body() {
         ("/v1/completions", "{}", "openai", Wire::OpenAiCompletions),
         ("/v1/responses", "{}", "openai", Wire::OpenAiResponses),
         ("/v1/messages", r#"{"model":"m","messages":[]}"#, "anthropic", Wire::Anthropic),
+        ("/v1/projects/p/publishers/anthropic/models/c:rawPredict", "{}", "anthropic", Wire::Anthropic),
+        ("/v1/projects/p/publishers/anthropic/models/c:streamRawPredict", "{}", "anthropic", Wire::Anthropic),
         ("/v1beta/models/g:streamGenerateContent", "{}", "gemini", Wire::Gemini),
         ("/model/a.b-v1:0/converse", "{}", "bedrock", Wire::Bedrock),
         ("/x/model/a/invoke", r#"{"anthropic_version":"v"}"#, "bedrock", Wire::Bedrock),

@@ -141,6 +141,7 @@ impl Brought {
         let Inspector { dialect, policy, direction, .. } = *inspector;
         let said = document.text(text, string);
         let is_place = dialect.is_place_of_files(event, text, document, string)
+            && Media::is_pure_base64(&said)
             && !is_called_text(&said, text, document, string);
         let ends = (attachment::HEAD_BYTES, attachment::TAIL_BYTES);
         let kind = |head: &[u8], tail: &[u8]| {

@@ -250,7 +250,7 @@ impl Session {
     }
 
     pub(super) async fn marks(&mut self) -> Result<BTreeMap<String, Mark>, StoreError> {
-        let rows = self.rows(statements::MARKS, &[]).await?;
+        let rows = self.rows(statements::TABLE_MARKS, &[]).await?;
         let mark = |row: &Row| {
             let version: i64 = row.try_get(1)?;
             Ok((row.try_get(0)?, Mark { version: version.max(0) as u64, stamp: row.try_get(2)? }))

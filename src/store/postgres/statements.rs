@@ -186,7 +186,7 @@ pub(super) const DELETE: &str = "
     UPDATE portcullis_entries SET value = NULL, version = $3, changed_at = now()
     WHERE name = $1 AND key = ANY($2) AND value IS NOT NULL";
 
-pub(super) const MARKS: &str = "SELECT name, version, stamp FROM portcullis_tables";
+pub(super) const TABLE_MARKS: &str = "SELECT name, version, stamp FROM portcullis_tables";
 /// A table's version, how far back its deletions are known, what was changed since a version, and the version's stamp.
 pub(super) const CHANGES: &str = "
     SELECT t.version, t.floor, e.key, e.value, t.stamp

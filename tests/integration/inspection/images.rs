@@ -83,9 +83,11 @@ fn what_is_binary_passes_whatever_its_base64_spells() {
         };
         let sent = body(&image);
         assert_eq!(judged(&sent), (Action::Allow, sent.to_string()), "{name}");
-        // Text in its place is read, in base64 or not, and with bytes in it that are none.
-        for text in [told.as_str(), KEY, &format!("{image}, {KEY}"), mixed.as_str()] {
+        // Text in its place is read, in base64 or not, and beside an image.
+        for text in [told.as_str(), KEY, &format!("{image}, {KEY}"), &format!("{image} {KEY}")] {
             assert_eq!(judged(&body(text)).0, Action::Redact, "{name}: {text}");
         }
+        // Within a file nothing can be masked.
+        assert_eq!(judged(&body(&mixed)).0, Action::Block, "{name}");
     }
 }

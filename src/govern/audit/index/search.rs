@@ -85,20 +85,22 @@ impl Index {
             entries.extend(search.read(found, wanted - entries.len())?);
         }
         // What is in the store is older than what grows, in whatever span.
+        let mut is_read = true;
         for search in &mut searches {
-            search.each_group(|search, head| {
+            let read = search.each_group(|search, head| {
                 let missing = wanted - entries.len();
                 let found = search.within_group(head, missing)?;
                 total += found.total;
                 entries.extend(search.read(&found, missing)?);
                 Ok(true)
-            })?;
+            });
+            is_read &= is_unless_away(read)?;
         }
         let more = entries.len() > query.limit;
         entries.truncate(query.limit);
         let cursor = entries.last().filter(|_| more).map(|entry: &Entry| entry.id);
         let gaps = self.gaps.lock();
-        let is_complete = is_taken_in && !searches.iter().any(|search| gaps.may_hold(&search.ids));
+        let is_complete = is_taken_in && is_read && !searches.iter().any(|search| gaps.may_hold(&search.ids));
         Ok(Page { entries, total, cursor, is_complete })
     }
 
@@ -181,8 +183,18 @@ impl Index {
         Ok(false)
     }
 
-    /// Returns the position of the first entry whose id is above `id`.
+    /// Returns the position of the first entry whose id is above `id`; where the store cannot be read, by the journal alone.
     pub(in crate::govern::audit) fn position_after(&self, id: Ulid) -> Result<Position, QueryError> {
+        match self.indexed_position_after(id) {
+            Ok(position) => Ok(position),
+            Err(error) => {
+                is_unless_away(Err(error))?;
+                Ok(self.first_above(id, self.log.begin_up_to(id, self.log.start())?)?)
+            }
+        }
+    }
+
+    fn indexed_position_after(&self, id: Ulid) -> Result<Position, QueryError> {
         let next = Ulid(id.0.saturating_add(1));
         let (state, is_all) = self.current()?;
         if !is_all && id >= state.last {
@@ -227,6 +239,18 @@ impl Index {
             Some(known.map_or_else(|| NOBODY.to_owned(), |token| token.as_ref().to_owned()))
         };
         Query { entity: token(&query.entity), subject: token(&query.subject), ..query.clone() }
+    }
+}
+
+/// Tells whether something was read; it was not where the store fails, which is no fault of what is asked.
+fn is_unless_away(read: Result<(), QueryError>) -> Result<bool, QueryError> {
+    match read {
+        Ok(()) => Ok(true),
+        Err(QueryError::Store(error @ (StoreError::Backend { .. } | StoreError::Away { .. }))) => {
+            tracing::warn!(%error, "the audit index cannot be read for now");
+            Ok(false)
+        }
+        Err(error) => Err(error),
     }
 }
 
