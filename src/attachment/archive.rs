@@ -67,7 +67,7 @@ const NAMED: &[(&str, &str)] = &[
 ];
 
 /// Tells whether a file begins as an archive.
-pub(super) fn begins(head: &[u8]) -> bool {
+pub fn begins(head: &[u8]) -> bool {
     head.starts_with(ENTRY_MARK)
 }
 

@@ -25,6 +25,7 @@ use crate::attachment::Form;
 use crate::attachment::Part;
 use crate::attachment::Reading;
 use crate::attachment::Unread;
+use crate::attachment::archive;
 use crate::llm::dialect::Channel;
 use crate::llm::json::Document;
 use crate::llm::json::JsonString;
@@ -177,7 +178,12 @@ impl Attached {
         };
         // What is packed, encrypted or drawn in ways that are not read has no words but those of its format.
         let is_strange = matches!(reading.unread, None | Some(Unread::Encrypted | Unread::Format));
-        let is_unknown = reading.is_other || matches!(self.form, None | Some(Form::Compound));
+        let is_unknown = match self.form {
+            None | Some(Form::Compound) => true,
+            // Whatever else it is, an archive stands at its end.
+            Some(Form::Archive) => !archive::begins(&self.file),
+            Some(Form::Pdf | Form::RichText) => reading.is_other,
+        };
         if self.is_file && (is_unknown || !is_strange) {
             let most = bounds.text_bytes_max;
             let text = match std::str::from_utf8(&self.file) {

@@ -9,6 +9,8 @@ use super::JSON;
 use super::assert_passes;
 use super::bring;
 use super::in_front_of;
+use super::office::Entry;
+use super::office::zip;
 use super::pdf::framed;
 use super::pdf::stream;
 use crate::answers::recorded;
@@ -112,7 +114,10 @@ fn what_a_reader_of_documents_passes_over_is_read() {
             &[PROFILE, b"%PDF-1.7 by our camera\nwhose key is ", key.as_bytes(), b"\x01"].concat(),
         ),
     ];
-    for (what, file) in files {
+    let archive = zip(&[Entry::stored("a.txt", b"All is well.")]);
+    let before =
+        [format!("Before an archive stands our key, {key}, in some words.").as_bytes(), &archive].concat();
+    for (what, file) in files.into_iter().chain([("before", &before)]) {
         let answer = bring(&gateway, file);
         assert_eq!(answer.status, 403, "{what}: {}", answer.text());
     }
