@@ -1,8 +1,8 @@
 //! The providers' own keys of routes that take ours, and the exchange of one for the other.
 //!
 //! A key is looked for where the provider's SDK puts it, and the provider's goes out where that provider looks for it:
-//! in its own place, whichever the caller chose, and otherwise in the same one, so that every SDK works unchanged. Keys are held in memory only, are read again at every reload, and
-//! are never shown: not in configurations, logs, errors or records.
+//! in its own place, whichever the caller chose, and otherwise in the same one, so that every SDK works unchanged. Keys are
+//! held in memory only, are read again at every reload, and are never shown: not in configurations, logs, errors or records.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -9,8 +9,9 @@ use regex_syntax::hir::HirKind;
 
 use crate::scan::detector::CONTEXT_BYTES;
 
-/// How many signs in a row are base64, and what follows at once is, too.
-const SIGNS: usize = CONTEXT_BYTES;
+/// How many signs in a row are base64, and what follows at once is, too: with the ends of the lines that they may stand in no
+/// more than what is known before a match, however a stream is cut.
+const SIGNS: usize = CONTEXT_BYTES - 8;
 /// The shortest line of base64 that is written in lines.
 const LINE_BYTES_MIN: usize = 60;
 /// How rare a match must be to be none of chance: one in two to the power of so many signs.

@@ -156,7 +156,7 @@ impl Map {
             lexer.pass_blanks();
             let Some(object) = lexer.object() else {
                 if lexer.rest().is_empty() {
-                    return;
+                    break;
                 }
                 lexer.pass(1);
                 continue;
@@ -174,6 +174,8 @@ impl Map {
             }
             operands.clear();
         }
+        self.spaces.sort_by_key(|space| space.bytes);
+        self.selected.sort_by_key(|range| *range.codes.start());
     }
 
     fn read_spaces(&mut self, operands: &[Object]) {
@@ -185,7 +187,6 @@ impl Map {
                 self.spaces.push(Space { bytes: first.len(), first: value(first), last: value(last) });
             }
         }
-        self.spaces.sort_by_key(|space| space.bytes);
     }
 
     fn read_selected(&mut self, operands: &[Object], word: &[u8]) {
@@ -202,7 +203,6 @@ impl Map {
                 self.selected.push(Selected { codes: value(first)..=value(last), first: sign as u32 });
             }
         }
-        self.selected.sort_by_key(|range| *range.codes.start());
     }
 
     fn read_texts(&mut self, operands: &[Object], left: &mut usize) {

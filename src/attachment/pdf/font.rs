@@ -16,6 +16,9 @@ const MAPS_MAX: usize = 4;
 /// The most signs whose widths are known, and those of one range of them.
 const WIDTHS_MAX: usize = 1 << 17;
 const RANGE_WIDTHS_MAX: u32 = 1 << 16;
+/// What a code whose text is kept, and a width, count as, in bytes: a range of a few bytes stands for many of them.
+const TOLD_BYTES: usize = 64;
+const WIDTH_BYTES: usize = 16;
 /// How wide a sign is of which nothing is known, in thousandths.
 const USUAL_WIDTH: f64 = 550.0;
 /// How wide the signs of one byte are among those of two.
@@ -130,6 +133,7 @@ impl Font {
             map.read(&bytes);
             font.told = map.told;
         }
+        reader.spend(font.told.len() * TOLD_BYTES)?;
         if dict.is("Subtype", "Type0") {
             font.wide = Some(match file.value(dict.get("ToUnicode"), reader)? {
                 // Some name a map instead of bringing one: codes stand for themselves.
@@ -137,6 +141,7 @@ impl Font {
                 _ => codes(file, dict.get("Encoding"), reader)?,
             });
             font.read_wide(file, dict, reader)?;
+            reader.spend(font.widths.len() * WIDTH_BYTES)?;
             return Ok(font);
         }
         match file.value(dict.get("Encoding"), reader)? {

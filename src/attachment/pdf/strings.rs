@@ -5,6 +5,9 @@ use crate::attachment::text;
 
 /// How long a line is at most that only shows that bytes follow which are no text (ISO 32000-1, 7.5.2).
 const MARK_BYTES_MAX: usize = 8;
+/// How many numbers a line has that says where something is, and how long they are: more are somebody's.
+const NUMBERS_MAX: usize = 2;
+const NUMBER_BYTES_MAX: usize = 10;
 /// The words that stand around objects.
 const FRAME: [&[u8]; 9] =
     [b"obj", b"endobj", b"endstream", b"xref", b"trailer", b"startxref", b"%%EOF", b"f", b"n"];
@@ -84,11 +87,16 @@ fn of(bytes: &[u8]) -> Option<String> {
 pub(super) fn gather_lines(gap: &[u8], into: &mut String) {
     for line in gap.split(|byte| matches!(byte, b'\r' | b'\n')) {
         let mut words = line.split(|byte| matches!(byte, b' ' | b'\t')).filter(|word| !word.is_empty());
+        let is_named = |word: &[u8]| FRAME.contains(&word) || word.starts_with(b"%PDF-");
+        let mut numbers = 0;
         let is_of_frame = |word: &[u8]| {
-            FRAME.contains(&word) || word.starts_with(b"%PDF-") || word.iter().all(u8::is_ascii_digit)
+            let is_number = word.len() <= NUMBER_BYTES_MAX && word.iter().all(u8::is_ascii_digit);
+            numbers += usize::from(is_number);
+            is_named(word) || is_number
         };
+        let is_frame = words.all(is_of_frame) && numbers <= NUMBERS_MAX;
         let is_mark = line.starts_with(b"%") && line.len() <= MARK_BYTES_MAX;
-        if !is_mark && !words.all(is_of_frame) && !line.iter().any(|byte| matches!(byte, 0..=8 | 11..=31)) {
+        if !is_mark && !is_frame && !line.iter().any(|byte| matches!(byte, 0..=8 | 11..=31)) {
             into.push_str(&text::of(line));
             into.push('\n');
         }

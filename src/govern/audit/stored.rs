@@ -306,7 +306,8 @@ pub(super) fn body(event: &AuditEvent, keyring: &Keyring) -> Vec<u8> {
     body_with(event, |(name, standing)| keyring.seal_as(name, standing))
 }
 
-/// Appends the canonical bytes of the entry that an event's [body](body_with) becomes under an id, which tells when it was recorded.
+/// Appends the canonical bytes of the entry that an event's [body](body_with) becomes under an id, which tells when it was
+/// recorded.
 pub(super) fn push_canonical(id: Ulid, body: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(HEAD);
     out.extend_from_slice(&id.to_text());

@@ -5,9 +5,9 @@
 //! takes its place at one desk, under one lock, and on all nodes, before it does anything ([`Privacy`]). An entity is
 //! one by whatever name it is called, as far as the node knows that is asked: a user by its name in any spelling and
 //! by its id, whoever signed in elsewhere by the name there, and all in either form that Unicode has for an accent. A hold
-//! on a key holds whoever is called as the key was, also once the key is revoked or renamed. An erasure leaves a note on the disk before its first
-//! deletion, so that one that was cut short is finished soon, or at the next start; and a mark before it destroys the keys,
-//! so that the other nodes hear of it.
+//! on a key holds whoever is called as the key was, also once the key is revoked or renamed. An erasure leaves a note on the
+//! disk before its first deletion, so that one that was cut short is finished soon, or at the next start; and a mark before
+//! it destroys the keys, so that the other nodes hear of it.
 //!
 //! What it does not promise: that a hold keeps entries past their retention which are recorded under a name that the
 //! entity got after the hold was taken; that a node which was away for longer than [`MARKS_KEPT`] hears of an erasure, and

@@ -1,8 +1,8 @@
 //! Whether an agent keeps to what it was granted: calls that passed the guardrails against calls that did not.
 //!
 //! Each denial weighs by what it says of the agent: a wrong signature or somebody else's capability much, a rate
-//! that was exceeded little, and what the gateway alone cannot tell nothing. Both sides fade with [`HALF_LIFE_S`], and a few granted calls are taken for granted, so
-//! that one slip at the beginning does not condemn anybody.
+//! that was exceeded little, and what the gateway alone cannot tell nothing. Both sides fade with [`HALF_LIFE_S`], and a
+//! few granted calls are taken for granted, so that one slip at the beginning does not condemn anybody.
 
 use jiff::Timestamp;
 use serde::Deserialize;

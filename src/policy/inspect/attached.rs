@@ -51,6 +51,7 @@ const READ: &str = "read";
 const UNJUDGED: &str = "unjudged";
 
 /// What a string in base64 brings.
+#[derive(Default)]
 pub(in crate::policy) struct Brought {
     /// Whether it is a file where the dialect has files, so that its signs say nothing by themselves.
     pub is_file: bool,

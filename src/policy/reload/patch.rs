@@ -75,7 +75,8 @@ pub(super) fn refuse_new_secrets(current: &Document, wanted: &Document) -> Resul
 
 /// Tells whether a change would lead a provider's key to where it does not go now (an address, or whoever a
 /// certificate file vouches for), or bring back other agents, or ask less of who calls an upstream than every route to it
-/// does now, or take away the last route to one that asks for anything, or let sinks see something else of what is recorded: whoever may change rules alone may not.
+/// does now, or take away the last route to one that asks for anything, or let sinks see something else of what is
+/// recorded: whoever may change rules alone may not.
 pub(super) fn moves_secrets(current: &Document, wanted: &Document) -> bool {
     let ways = |document: &Document| key_routes(document).iter().flat_map(ways_of).collect::<Vec<_>>();
     let known = ways(current);

@@ -1,27 +1,20 @@
 //! Documents that an event brings, such as a resource that a tool gives back.
 
-use super::Held;
 use super::Stop;
 use super::StreamInspector;
-use crate::llm::json::Document;
 use crate::policy::inspect::Inspector;
 use crate::policy::inspect::attached::Attached;
-use crate::policy::inspect::attached::Brought;
 use crate::policy::inspect::text::Sheet;
 use crate::redact::token::Vault;
 
 impl StreamInspector {
-    /// Reads the documents among the strings of an event, as in a body.
+    /// Reads the files that an event brings, as in a body.
     pub(super) fn scan_documents(
         &mut self,
         inspector: &Inspector<'_>,
         vault: &mut Vault,
-        held: &Held,
-        (document, event): (&Document, Option<&str>),
+        attached: Vec<Attached>,
     ) -> Result<(), Stop> {
-        let text = (&held.payload[..], document);
-        let brought = document.strings.iter().filter_map(|it| Brought::of(inspector, event, text, it));
-        let attached: Vec<Attached> = brought.filter_map(|it| it.attached).collect();
         if attached.is_empty() {
             return Ok(());
         }

@@ -8,6 +8,7 @@ use smallvec::SmallVec;
 use crate::llm::json::Document;
 use crate::llm::json::JsonString;
 use crate::llm::stream::StreamPiece;
+use crate::policy::inspect::attached::Attached;
 use crate::redact::splice::Edit;
 
 /// An event that waits for its texts to be judged.
@@ -19,6 +20,8 @@ pub(super) struct Held {
     pub(super) edits: Vec<Edit>,
     /// What empties the parts that repeat its texts, if one of these is masked.
     pub(super) copies: Vec<Edit>,
+    /// The files that it brings.
+    pub(super) attached: Vec<Attached>,
     /// Whether every text in it was read; if not, it never leaves unless the policy fails open.
     pub(super) is_read: bool,
 }
@@ -37,6 +40,7 @@ impl Held {
             segments: SmallVec::new(),
             edits: Vec::new(),
             copies: Vec::new(),
+            attached: Vec::new(),
             is_read: false,
         }
     }

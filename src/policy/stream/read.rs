@@ -102,7 +102,7 @@ impl StreamInspector {
             self.scan_borders(inspector, vault, held, &document)?;
         }
         self.scan_numbers(inspector, vault, held, &document)?;
-        self.scan_documents(inspector, vault, held, (&document, event.as_deref()))?;
+        self.scan_documents(inspector, vault, std::mem::take(&mut held.attached))?;
         let ends = inspector.dialect.lane_ends(event.as_deref(), &payload, &document);
         self.end_counted(is_counted, &ends);
         held.copies.extend(inspector.dialect.copies(&payload, &document).into_iter().map(|(range, none)| {
@@ -146,9 +146,9 @@ impl StreamInspector {
         inspector.ruleset.scanner.suspects(payload, wanted, &mut suspects).map_err(Unreadable::from)?;
         let mut stop = None;
         for (at, string) in document.strings.iter().enumerate() {
-            let is_file =
-                || Brought::of(inspector, event, (payload, document), string).is_some_and(|it| it.is_file);
-            if inspector.dialect.is_sound(event, payload, document, string) || is_file() {
+            let brought = Brought::of(inspector, event, (payload, document), string).unwrap_or_default();
+            held.attached.extend(brought.attached);
+            if brought.is_file || inspector.dialect.is_sound(event, payload, document, string) {
                 self.pass_sound(string.raw.len());
                 continue;
             }

@@ -41,7 +41,7 @@ impl StreamInspector {
 
     /// Releases one event with its masks put in.
     fn emit(&mut self, held: Held, out: &mut Vec<Cleared>) -> Result<(), Unreadable> {
-        let Held { piece, payload, document, segments, mut edits, copies, is_read: _ } = held;
+        let Held { piece, payload, document, segments, mut edits, copies, .. } = held;
         self.track.sent(&piece, document.as_ref().map(|document| (&payload[..], document)));
         for segment in &segments {
             let slot = &mut self.lanes[segment.slot];

@@ -186,6 +186,29 @@ fn words_in_a_font_that_tells_nothing_are_words_that_cannot_be_read() {
     assert_eq!(counted(&gateway, "format"), 1);
 }
 
+/// Returns a PDF of many fonts, each of which has all codes of a map of one line, and all widths.
+fn fonts(count: usize) -> Vec<u8> {
+    let font = "<</Type/Font/Subtype/Type0/Encoding/Identity-H/ToUnicode 5 0 R/DescendantFonts[<</W[0 65535 500]>>]>>";
+    let fonts = (0..count).map(|_| font.as_bytes().to_vec());
+    let named: String = (0..count).map(|at| format!("/F{at} {} 0 R", at + 6)).collect();
+    let page = format!("<</Type/Page/Parent 2 0 R/Contents 4 0 R/Resources<</Font<<{named}>>>>>>");
+    let map = b"<0000><ffff><0041> endbfrange <0000><ffff><0041> endbfrange";
+    let frame = [
+        FRAME[0].into(),
+        FRAME[1].into(),
+        page.into_bytes(),
+        stream("", b"BT /F1 9 Tf <0001> Tj ET"),
+        stream("", map),
+    ];
+    file(&frame.into_iter().chain(fonts).collect::<Vec<_>>())
+}
+
+/// Returns a map with as many ranges as are kept, and many words that end ranges; it does not look like a text.
+fn map_of_many_ends() -> Vec<u8> {
+    let ranges: String = (0..70_000).map(|code| format!("\x01\x02<{code:08x}> 1 ")).collect();
+    [ranges.into_bytes(), b"endcidchar ".repeat(300_000)].concat()
+}
+
 /// Each is odd, or made to cost much; none is a reason to refuse its body, and none costs more than a document may.
 #[test]
 fn hostile_pdfs_cost_no_more_than_a_document_may() {
@@ -234,6 +257,11 @@ fn hostile_pdfs_cost_no_more_than_a_document_may() {
                     .map(|_| stream("/Type/ObjStm/N 9/First 9/Filter/FlateDecode", &bomb))
                     .collect::<Vec<_>>(),
             ),
+        ),
+        ("many fonts of one map that tells much", fonts(2_000)),
+        (
+            "a map of many ends",
+            composite("6 0 R", "00", &[stream("/Filter/FlateDecode", &deflated(&map_of_many_ends()))]),
         ),
         ("many objects", framed(&objects(220_000, ""))),
         ("a page for each object", framed(&objects(5_000, FRAME[2]))),
