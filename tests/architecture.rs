@@ -27,7 +27,7 @@ const MAY_KNOW: &[(&str, &[&str])] = &[
     // What is decided, who calls, what is written down: three that do not know each other, but for one arrow.
     ("policy", &["attachment", "clock", "document", "error", "id", "llm", "redact", "scan", "store"]),
     ("access", &["clock", "document", "error", "id", "store", "telemetry", "tls"]),
-    ("cluster", &["access", "clock", "document", "store", "telemetry", "tls"]),
+    ("cluster", &["access", "clock", "document", "id", "store", "telemetry", "tls"]),
     (
         "govern",
         &["access", "clock", "document", "error", "id", "policy", "scan", "store", "telemetry", "tls"],

@@ -242,12 +242,15 @@ pub(super) fn add_tasks(
         server.add_service(task("cluster-jobs", telemetry, None, move |shutdown| jobs.run(shutdown)));
     }
     let (rules, health, own) = (state.reloader.handle(), Arc::clone(telemetry), Arc::clone(&members));
-    let facts = move || NodeFacts {
-        address: address.clone(),
-        release: VERSION.to_owned(),
-        revision: rules.load().revision,
-        audit: shipped.as_ref().map(|shipping| facts_of(&shipping.status())),
-        is_healthy: health.health.is_healthy() && own.keeps_up(),
+    let facts = move || {
+        shipped.iter().for_each(|shipping| shipping.hold(own.has_twin()));
+        NodeFacts {
+            address: address.clone(),
+            release: VERSION.to_owned(),
+            revision: rules.load().revision,
+            audit: shipped.as_ref().map(|shipping| facts_of(&shipping.status())),
+            is_healthy: health.health.is_healthy() && own.keeps_up() && !own.has_twin(),
+        }
     };
     let follower = Arc::new(follower(state, &members));
     if let Some(SharedMemory { limits, replays, budgets, sessions }) = shared {

@@ -14,6 +14,7 @@ use serde::Serialize;
 use super::Sharing;
 use super::millis;
 use crate::clock::Clock;
+use crate::id::UlidSource;
 use crate::store::Batch;
 use crate::store::KeyRange;
 use crate::store::Order;
@@ -30,6 +31,11 @@ pub const AWAY_AFTER: Duration = Duration::from_secs(5);
 pub const NODES_MAX: usize = 1000;
 /// After how long a node that is away is shown no more.
 const FORGOTTEN_AFTER: Duration = Duration::from_secs(86_400);
+/// How long a start waits for a sign of life of a process that may run as the same node.
+const TWIN_AFTER: Duration = Duration::from_millis(2_500);
+/// At how many beats in a row another process's row is found before it counts as one: what a process wrote that has ended
+/// since may come late, once.
+const TWIN_BEATS: u32 = 2;
 /// How often a start looks whether another node is there.
 const CLAIM_STEP: Duration = Duration::from_millis(250);
 
@@ -76,6 +82,9 @@ struct NodeRecord {
     at: Timestamp,
     /// Whether the node has the database for itself.
     is_alone: bool,
+    /// Which process wrote it, drawn at its start; `None`: an earlier release did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    process: Option<u64>,
 }
 
 impl Record for NodeRecord {
@@ -108,6 +117,15 @@ pub enum ClaimError {
         /// The other node.
         id: String,
     },
+    /// Another process runs as this node.
+    #[error(
+        "another process runs as this node, {id}: [store] path is a copy of the other's, and the audit log would lose \
+         entries; end the other process, or begin with an empty [store] path"
+    )]
+    Twin {
+        /// This node.
+        id: String,
+    },
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -117,6 +135,8 @@ pub enum ClaimError {
 pub struct Members {
     table: Table<String, NodeRecord>,
     id: String,
+    /// Tells this process from others that run as the same node, where its state was copied.
+    process: u64,
     sharing: Sharing,
     clock: Arc<dyn Clock>,
     view: Mutex<View>,
@@ -132,6 +152,9 @@ struct View {
     telling_since: Option<Duration>,
     /// As of when all that it keeps in memory is what all nodes wrote.
     followed: Option<Duration>,
+    /// At how many beats in a row this node's row was another process's, and when it was so for long enough.
+    twin_beats: u32,
+    twin_seen: Option<Duration>,
 }
 
 /// A row, and when it last changed.
@@ -143,15 +166,18 @@ struct Seen {
 impl Members {
     /// Returns the nodes of a store's deployment as the node of this name sees them: nobody yet.
     pub fn new(store: &Store, id: String, sharing: Sharing, clock: Arc<dyn Clock>) -> Self {
-        Self { table: store.table(TABLE), id, sharing, clock, view: Mutex::default() }
+        // Of an identifier the last 64 bits are drawn by chance.
+        let process = UlidSource::default().next(clock.now().as_millisecond()).0 as u64;
+        Self { table: store.table(TABLE), id, process, sharing, clock, view: Mutex::default() }
     }
 
-    /// Waits until it is clear whether this node may use the database: at once where no other node was ever
-    /// there, and no longer than [`AWAY_AFTER`]. Blocks.
+    /// Waits until it is clear whether this node may use the database: at once where no other node was ever there and
+    /// this one has ended in order, and no longer than [`AWAY_AFTER`] for each of the two. Blocks.
     ///
     /// # Errors
     /// See [`ClaimError`].
     pub fn claim(&self) -> Result<(), ClaimError> {
+        self.refuse_twin()?;
         let first = self.others()?;
         let opposes = |record: &NodeRecord| self.sharing == Sharing::Alone || record.is_alone;
         let rivals: BTreeMap<String, NodeRecord> =
@@ -174,6 +200,24 @@ impl Members {
         rivals.keys().try_for_each(|id| self.table.delete(id))?;
         self.begin();
         Ok(())
+    }
+
+    /// Waits for a sign of life of another process that runs as this node.
+    fn refuse_twin(&self) -> Result<(), ClaimError> {
+        let Some(first) = self.table.get(&self.id)?.filter(|row| self.is_twins(row)) else { return Ok(()) };
+        let until = self.clock.monotonic() + TWIN_AFTER;
+        while self.clock.monotonic() < until {
+            std::thread::sleep(CLAIM_STEP);
+            let row = self.table.get(&self.id)?;
+            if row.is_some_and(|row| self.is_twins(&row) && row.beat != first.beat) {
+                return Err(ClaimError::Twin { id: self.id.clone() });
+            }
+        }
+        Ok(())
+    }
+
+    fn is_twins(&self, row: &NodeRecord) -> bool {
+        row.process.is_some_and(|process| process != self.process)
     }
 
     /// Counts this node as in touch from now on: what it keeps in memory is read from here on.
@@ -206,7 +250,9 @@ impl Members {
             beat: beat ^ (self.clock.now().as_millisecond() as u64) << 20,
             at: self.clock.now(),
             is_alone: self.sharing == Sharing::Alone,
+            process: Some(self.process),
         };
+        let is_twins = self.table.get(&self.id)?.is_some_and(|row| self.is_twins(&row));
         let mut batch = Batch::default();
         self.table.put_in(&mut batch, &self.id, &record)?;
         batch.quietly();
@@ -215,6 +261,7 @@ impl Members {
         let mut view = self.view.lock();
         view.beat = beat;
         view.tell(begun);
+        view.see_twin(is_twins, begun);
         view.see(all, self.clock.monotonic());
         let gone = view.forgotten(self.clock.monotonic());
         drop(view);
@@ -229,7 +276,7 @@ impl Members {
     ) {
         let (mut shutdown, facts) = (pin!(shutdown), Arc::new(facts));
         let mut tick = tokio::time::interval(BEAT_EVERY);
-        let mut was_told = true;
+        let (mut was_told, mut had_twin) = (true, false);
         loop {
             tokio::select! {
                 biased;
@@ -247,6 +294,16 @@ impl Members {
                 Err(_) => tracing::error!("telling the other nodes panicked"),
             }
             was_told = matches!(told, Ok(Ok(())));
+            match (had_twin, self.has_twin()) {
+                (false, true) => tracing::error!(
+                    id = self.id,
+                    "another process runs as this node: its [store] path is a copy; end one of the two. Until then the \
+                     audit log is not shipped"
+                ),
+                (true, false) => tracing::info!("no other process runs as this node any more"),
+                _ => {}
+            }
+            had_twin = self.has_twin();
         }
         let left = tokio::task::spawn_blocking(move || self.table.delete(&self.id)).await;
         if !matches!(left, Ok(Ok(()))) {
@@ -262,6 +319,11 @@ impl Members {
     /// Tells whether this node was heard lately, and hears the others: whoever is not must not count on what it holds.
     pub fn is_in_touch(&self) -> bool {
         self.is_lately(self.view.lock().told) && self.keeps_up()
+    }
+
+    /// Tells whether another process runs as this node, or did lately: its state was copied.
+    pub fn has_twin(&self) -> bool {
+        self.is_lately(self.view.lock().twin_seen)
     }
 
     /// Tells whether what this node keeps in memory is, or lately was, what all nodes wrote.
@@ -318,6 +380,14 @@ impl View {
             self.telling_since = Some(now);
         }
         self.told = Some(now);
+    }
+
+    /// Notes whether the row was another process's. What it was before the first beat may be one's that has ended.
+    fn see_twin(&mut self, is_twins: bool, now: Duration) {
+        self.twin_beats = if is_twins && self.beat > 1 { self.twin_beats + 1 } else { 0 };
+        if self.twin_beats >= TWIN_BEATS {
+            self.twin_seen = Some(now);
+        }
     }
 
     fn see(&mut self, all: Vec<(String, NodeRecord)>, now: Duration) {

@@ -118,3 +118,52 @@ fn who_wants_to_be_alone_is_not_let_in_beside_others() {
         beats.join().unwrap();
     });
 }
+
+#[test]
+fn two_processes_of_one_name_find_each_other_out() {
+    let (store, clock) = (Store::in_memory(), manual());
+    let [one, copy] = [(), ()].map(|()| member(&store, "one", Sharing::Together, &clock));
+    let beat = |members: &Members| members.beat(NodeFacts::default()).unwrap();
+    beat(&one);
+    for _ in 0..3 {
+        clock.advance(BEAT_EVERY);
+        beat(&copy);
+    }
+    assert!(!copy.has_twin(), "the other has ended without a word");
+    beat(&one);
+    clock.advance(BEAT_EVERY);
+    beat(&copy);
+    assert!(!copy.has_twin() && !one.has_twin(), "what one wrote that has ended may come late");
+    for _ in 0..2 {
+        clock.advance(BEAT_EVERY);
+        beat(&one);
+        beat(&copy);
+    }
+    assert!(copy.has_twin() && one.has_twin());
+    for _ in 0..AWAY_AFTER.as_secs() {
+        clock.advance(BEAT_EVERY);
+        beat(&copy);
+    }
+    assert!(!copy.has_twin(), "it is alone again");
+}
+
+#[test]
+fn a_copy_of_a_node_that_lives_does_not_start() {
+    let (store, time) = (Store::in_memory(), Arc::new(SystemClock) as Arc<dyn Clock>);
+    let [one, copy] =
+        [(), ()].map(|()| Members::new(&store, "one".to_owned(), Sharing::Together, Arc::clone(&time)));
+    one.beat(NodeFacts::default()).unwrap();
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_over.load(Ordering::Relaxed) {
+                std::thread::sleep(std::time::Duration::from_millis(50));
+                one.beat(NodeFacts::default()).unwrap();
+            }
+        });
+        let refused = copy.claim();
+        is_over.store(true, Ordering::Relaxed);
+        assert!(matches!(refused, Err(ClaimError::Twin { id }) if id == "one"));
+    });
+    copy.claim().expect("the other is silent");
+}

@@ -5,6 +5,7 @@
 //! of OpenAI's Responses, and `session.tools` and `response.tools` of its Realtime.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 
 use serde_json::Value;
 
@@ -48,12 +49,21 @@ impl ToolDefinition<'_> {
     }
 }
 
-/// Returns what a message of JSON-RPC calls: the tool of MCP's `tools/call`, else the method; at most
-/// [`TOOL_NAME_BYTES_MAX`] long.
-pub fn called(body: &[u8], document: &Document) -> Option<String> {
-    let method = document.str_at(body, &["method"])?;
+/// Returns what a message of JSON-RPC calls, or each of a batch, at most [`TOOLS_MAX`]: the tool of MCP's `tools/call`, else
+/// the method; names at most [`TOOL_NAME_BYTES_MAX`] long, each once, in order.
+pub fn called(body: &[u8], document: &Document) -> BTreeSet<String> {
+    let messages = match document.is_array(NodeId::ROOT) {
+        true => document.children(NodeId::ROOT).take(TOOLS_MAX).collect(),
+        false => vec![NodeId::ROOT],
+    };
+    messages.into_iter().filter_map(|message| called_by(body, document, message)).collect()
+}
+
+fn called_by(body: &[u8], document: &Document, message: NodeId) -> Option<String> {
+    let child = |of, name| document.child(body, of, name);
+    let method = document.str_of(body, child(message, "method")?)?;
     let name = match method.as_ref() {
-        "tools/call" => document.str_at(body, &["params", "name"])?,
+        "tools/call" => document.str_of(body, child(child(message, "params")?, "name")?)?,
         _ => method,
     };
     (1..=TOOL_NAME_BYTES_MAX).contains(&name.len()).then(|| name.into_owned())
@@ -200,6 +210,26 @@ mod tests {
             (tool.origin.to_string(), tool.name.to_string(), raw)
         };
         found.iter().map(row).collect()
+    }
+
+    #[test]
+    fn a_batch_tells_all_that_it_calls() {
+        let cases: [(&str, &[&str]); 5] = [
+            (r#"{"method":"tools/call","params":{"name":"book"}}"#, &["book"]),
+            (r#"{"method":"message/send","params":{"name":"book"}}"#, &["message/send"]),
+            (
+                r#"[{"method":"tools/call","params":{"name":"pay"}},1,{"method":"tools/list"},
+                    {"method":"tools/call","params":{"name":"book"}},{"id":1},
+                    {"method":"tools/call","params":{"name":"pay"}}]"#,
+                &["book", "pay", "tools/list"],
+            ),
+            (r#"{"method":"tools/call"}"#, &[]),
+            ("[]", &[]),
+        ];
+        for (body, expected) in cases {
+            let document = walk(body.as_bytes(), &JsonLimits::STRICT).unwrap();
+            assert_eq!(Vec::from_iter(called(body.as_bytes(), &document)), expected, "{body}");
+        }
     }
 
     #[test]

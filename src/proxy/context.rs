@@ -1,5 +1,6 @@
 //! Everything known about one exchange, gathered as it goes and written down once, at its end.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -72,8 +73,8 @@ pub struct Exchange {
     pub connection: Option<Seat>,
     /// What became of the call, on routes for agents.
     pub agent: Option<AgentCall>,
-    /// The tool that an agent's message calls, or its method.
-    pub tool: Option<String>,
+    /// The tools that an agent's message calls, or their methods.
+    pub tools: BTreeSet<String>,
     /// Whether the agent was kept out because nobody trusts it.
     pub is_distrusted: bool,
     /// An agent's call that waits for its body.
@@ -244,7 +245,7 @@ impl Exchange {
             seat: None,
             connection: None,
             agent: None,
-            tool: None,
+            tools: BTreeSet::new(),
             is_distrusted: false,
             pending: None,
             grant: None,

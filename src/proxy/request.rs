@@ -119,7 +119,7 @@ impl Gateway {
         if exchange.detected.as_ref().is_some_and(|detected| detected.wire == Wire::JsonRpc) {
             exchange.call_id = aside(body.len(), || jsonrpc::id_of(body));
         }
-        self.note_tool(exchange, body);
+        self.note_tools(exchange, body);
         Ok(())
     }
 

@@ -37,11 +37,11 @@ impl Gateway {
         Err(denial.into())
     }
 
-    /// Notes the tool that an agent's message calls.
-    pub(super) fn note_tool(&self, exchange: &mut Exchange, body: &[u8]) {
+    /// Notes the tools that an agent's message calls.
+    pub(super) fn note_tools(&self, exchange: &mut Exchange, body: &[u8]) {
         if exchange.agent.is_some() {
             let document = aside(body.len(), || json::walk(body, &exchange.rules.limits.json()));
-            exchange.tool = document.ok().and_then(|document| tools::called(body, &document));
+            exchange.tools = document.map(|document| tools::called(body, &document)).unwrap_or_default();
         }
     }
 
@@ -61,7 +61,7 @@ impl Gateway {
         let act = Act {
             at: self.clock.now(),
             capability: call.capability.clone(),
-            tools: exchange.tool.iter().cloned().collect(),
+            tools: exchange.tools.iter().cloned().collect(),
             denied: call.denied.map(Code::as_str),
             cause: call.cause,
             sizes: call.is_granted.then_some(sizes),

@@ -187,9 +187,11 @@ pub async fn query(call: Call) -> Answer {
     }
     let page = call.office.audit.query(query).await.map_err(|error| match error {
         QueryError::Limit => ApiError::Invalid(error.to_string()),
-        QueryError::Read(_) | QueryError::Store(_) | QueryError::Interrupted | QueryError::Behind => {
-            ApiError::Unavailable
-        }
+        QueryError::Read(_)
+        | QueryError::Store(_)
+        | QueryError::Interrupted
+        | QueryError::Held
+        | QueryError::Behind => ApiError::Unavailable,
     })?;
     ok(&AuditPage {
         entries: page.entries.iter().map(|entry| show(entry, &call.office.facts.node_id)).collect(),

@@ -135,6 +135,9 @@ fn why_not_kept(office: &Office) -> Option<String> {
         _ if is_well(office, Dependency::Persistence) => return None,
         Health::Degraded(trouble) => trouble.to_string(),
         Health::Sound if !office.is_written() => "the store cannot be written to".to_owned(),
+        Health::Sound if office.members.as_ref().is_some_and(|members| members.has_twin()) => {
+            "another process runs as this node, on a copy of its state".to_owned()
+        }
         Health::Sound if office.audit.is_damaged() => "the audit log is damaged".to_owned(),
         Health::Sound => match office.telemetry.health.reason(Dependency::Persistence) {
             Some(noted) => noted,
@@ -149,7 +152,10 @@ fn is_up(office: &Office, dependency: Dependency) -> bool {
     noted
         && match dependency {
             Dependency::Persistence => {
-                let in_touch = office.members.as_ref().is_none_or(|members| members.is_in_touch());
+                let in_touch = office
+                    .members
+                    .as_ref()
+                    .is_none_or(|members| members.is_in_touch() && !members.has_twin());
                 in_touch && office.is_written() && office.recorder.health() == Health::Sound
             }
             Dependency::License => {

@@ -108,6 +108,9 @@ pub enum QueryError {
     /// The task that looked was cancelled.
     #[error("the audit query was interrupted")]
     Interrupted,
+    /// Another process ships as this node.
+    #[error("another process runs as this node")]
+    Held,
     /// The index is being built anew, and what was asked for needs all of it.
     #[error("the audit index is being built anew, try again later")]
     Behind,

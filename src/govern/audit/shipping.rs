@@ -13,6 +13,10 @@
 //! node that has them answers with them all the same, and tells the others of them (see [`plain`]), whose answers are
 //! then incomplete.
 //!
+//! Two processes of one name, where a state folder was copied, would go on behind each other's rows, each passing over what
+//! the other was faster with: while there are two, [nothing is shipped](Shipping::hold). What was passed over until that
+//! was known is counted as lost.
+//!
 //! What it does not promise: that what a node recorded in its last moments was shipped when it dies for good. How
 //! much is waiting, each node [tells](Shipping::status) all the time.
 
@@ -26,6 +30,7 @@ mod verify;
 use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -79,6 +84,7 @@ pub struct Shipping {
     place: Mutex<Option<Place>>,
     progress: Mutex<Progress>,
     others: Others,
+    is_held: AtomicBool,
 }
 
 /// How far a node's entries are in common.
@@ -111,6 +117,8 @@ struct Progress {
     segment: u64,
     /// The newest entry of the first release, and the oldest segment when it was looked for.
     plain: Option<(Ulid, u64)>,
+    /// Up to where entries were shipped for certain by this process.
+    shipped_up_to: Option<Position>,
 }
 
 /// Entries on their way.
@@ -130,8 +138,8 @@ impl Shipping {
         metrics: Arc<Metrics>,
     ) -> Self {
         let (plain, place, progress) = (Plain::new(store), Mutex::default(), Mutex::default());
-        let (node, others) = (node.into(), Others::default());
-        Self { node, archive, plain, log, index, clock, metrics, place, progress, others }
+        let (node, others, is_held) = (node.into(), Others::default(), AtomicBool::default());
+        Self { node, archive, plain, log, index, clock, metrics, place, progress, others, is_held }
     }
 
     /// Returns the name of this node.
@@ -151,6 +159,11 @@ impl Shipping {
             waiting,
             waiting_for: Duration::from_millis(ms.max(0) as u64),
         }
+    }
+
+    /// Ships nothing, or goes on: another process ships as this node, or none does.
+    pub fn hold(&self, is_held: bool) {
+        self.is_held.store(is_held, Ordering::Release);
     }
 
     /// Tells whether entries of a segment may still have to be shipped.
@@ -231,6 +244,9 @@ impl Shipping {
     pub(super) fn ship_all(&self) -> Result<(), QueryError> {
         let until = self.log.committed();
         loop {
+            if self.is_held.load(Ordering::Acquire) {
+                return Err(QueryError::Held);
+            }
             let mut place = self.place.lock();
             let here = match place.take() {
                 Some(here) => here,
@@ -251,6 +267,14 @@ impl Shipping {
             0 => self.log.start(),
             _ => self.index.position_after(head.id)?,
         };
+        let passed_over = self.passed_over(&head, next)?;
+        if passed_over > 0 {
+            self.metrics.audit_shipped("lost", passed_over);
+            tracing::error!(
+                entries = passed_over,
+                "audit entries are in this node's journal alone: another process has shipped as this node"
+            );
+        }
         let (until, appended) = self.log.committed_and_appended();
         let mut reader = self.log.reader(next);
         let mut counted = 0;
@@ -272,8 +296,26 @@ impl Shipping {
             oldest,
             segment: next.segment,
             plain,
+            shipped_up_to: Some(next),
         };
         Ok(Place { head, next })
+    }
+
+    /// Counts the entries from where this process has shipped up to on, to where shipping goes on behind rows that end with
+    /// another's: where they end with its own, it was the answer that was lost.
+    fn passed_over(&self, head: &ArchiveHead, next: Position) -> Result<u64, QueryError> {
+        let Some(from) = self.progress.lock().shipped_up_to.filter(|from| *from < next) else { return Ok(0) };
+        let (mut reader, mut count) = (self.log.reader(from), 0);
+        while let Some((at, payload)) = reader.next_readable()? {
+            if at >= next {
+                break;
+            }
+            if stored::split(payload).is_ok_and(|(_, hash, _)| hash.0 == head.hash) {
+                return Ok(0);
+            }
+            count += 1;
+        }
+        Ok(count)
     }
 
     /// Notices that retention dropped entries of the first release.
@@ -330,6 +372,7 @@ impl Shipping {
         progress.head = Some(head.clone());
         progress.shipped_since += count;
         progress.segment = batch.next.segment;
+        progress.shipped_up_to = Some(batch.next);
         Ok(Place { head, next: batch.next })
     }
 

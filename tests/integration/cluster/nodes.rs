@@ -1,5 +1,7 @@
 //! Three gateways on one database: what is made, changed or taken away on one of them is so on all of them.
 
+use std::fs;
+use std::process::Command;
 use std::thread;
 
 use serde_json::Value;
@@ -205,4 +207,31 @@ fn people_and_what_they_used_are_known_everywhere() {
         })
     });
     assert_eq!(world.upstream.received().len(), 10);
+}
+
+/// As from a backup that is restored while its node still runs.
+#[test]
+fn a_node_whose_state_was_copied_from_one_that_runs_does_not_start() {
+    let mut world = Deployment::start(1);
+    let node = &world.nodes[0];
+    let copy = tempfile::tempdir().expect("a folder");
+    for file in ["gateway.toml", "postgres.url", "deployment.secret"] {
+        fs::copy(node.directory().join(file), copy.path().join(file)).expect("it is there");
+    }
+    fs::create_dir(copy.path().join("state")).expect("it is writable");
+    fs::copy(node.directory().join("state/node.secret"), copy.path().join("state/node.secret"))
+        .expect("the first start made it");
+    let refused = Command::new(env!("CARGO_BIN_EXE_portcullis"))
+        .args(["run", "--config", "gateway.toml"])
+        .current_dir(copy.path())
+        .env("PORTCULLIS__PROXY__LISTEN", "127.0.0.1:0")
+        .env("PORTCULLIS__ADMIN__LISTEN", "127.0.0.1:0")
+        .output()
+        .expect("the program was built");
+    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert_eq!(refused.status.code(), Some(1), "{said}");
+    assert!(said.contains("another process runs as this node"), "{said}");
+    assert_eq!(world.call(0, "GET", "/health", &Value::Null).status, 200);
+    world.nodes[0].crash_and_restart();
+    world.settle();
 }

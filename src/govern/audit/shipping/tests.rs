@@ -2,7 +2,6 @@ use std::collections::BTreeMap;
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::atomic::AtomicUsize;
-use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use super::*;
@@ -24,7 +23,6 @@ use crate::govern::audit::segment;
 use crate::govern::audit::verify::Fault;
 use crate::govern::audit::verify::Trust;
 use crate::scan::threat::Category;
-use crate::store::Store;
 use crate::store::StoreError;
 use crate::store::conformance::settings;
 use crate::store::fixture::Postgres;
@@ -498,3 +496,5 @@ fn entries_that_are_never_shipped_are_found_at_their_node() {
 mod clocks;
 #[path = "others_tests.rs"]
 mod others;
+#[path = "twin_tests.rs"]
+mod twins;
