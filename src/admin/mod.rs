@@ -42,6 +42,7 @@ use crate::access::signing::KeyRing;
 use crate::clock::Clock;
 use crate::cluster::Leases;
 use crate::cluster::Members;
+use crate::cluster::Reach;
 use crate::govern::abtest::AbTests;
 use crate::govern::analytics::Meter;
 use crate::govern::audit::AuditLog;
@@ -114,6 +115,8 @@ pub struct Office {
     pub local: Store,
     /// The nodes that share it; `None`: it lies on this one.
     pub members: Option<Arc<Members>>,
+    /// Whether the Redis that they share can be used; `None`: there is none.
+    pub redis: Option<Arc<Reach>>,
     /// Metrics, today's figures, health.
     pub telemetry: Arc<Telemetry>,
     /// The time.

@@ -80,6 +80,7 @@ use crate::admin::Office;
 use crate::admin::sign_in::SignIn;
 use crate::clock::Clock;
 use crate::clock::SystemClock;
+use crate::cluster::Reach;
 use crate::config::Config;
 use crate::config::ConfigFault;
 use crate::config::Sources;
@@ -202,7 +203,7 @@ fn serve_until_over(
         &telemetry,
         &clock,
         &taken.admin,
-        (sign_in, sinks.standings(), certificates.clone()),
+        (sign_in, sinks.standings(), certificates.clone(), shared.as_ref().map(|it| Arc::clone(&it.reach))),
     );
     let router = admin::router(Arc::clone(&office));
     let own = own_paths(&config, admin::router_on_proxy(office));
@@ -378,9 +379,10 @@ fn office(
     telemetry: &Arc<Telemetry>,
     clock: &Arc<dyn Clock>,
     addresses: &Listeners,
-    (sign_in, sinks, certificates): (SignIn, Standings, Served),
+    (sign_in, sinks, certificates, redis): (SignIn, Standings, Served, Option<Arc<Reach>>),
 ) -> Arc<Office> {
     Arc::new(Office {
+        redis,
         sign_in,
         reloader: Arc::clone(&state.reloader),
         licensing: Arc::clone(&state.licensing),

@@ -29,6 +29,7 @@ use crate::cluster::Follower;
 use crate::cluster::Members;
 use crate::cluster::NoRedisUrl;
 use crate::cluster::NodeFacts;
+use crate::cluster::Reach;
 use crate::cluster::RedisFacts;
 use crate::cluster::RedisServer;
 use crate::cluster::RedisUrl;
@@ -77,6 +78,8 @@ pub(super) struct Stores {
 
 /// What nodes share in Redis.
 pub(super) struct SharedMemory {
+    /// Whether it can be.
+    pub(super) reach: Arc<Reach>,
     limits: SharedLimits,
     replays: SharedReplays,
     budgets: SharedBudgets,
@@ -178,7 +181,7 @@ pub fn ask_database(config: &Config) -> Option<Result<PostgresFacts, PostgresFau
     Some(url.and_then(|url| ask_postgres(&url, postgres)))
 }
 
-/// Asks the Redis of a configuration about itself, and changes nothing; `None`: it has none.
+/// Asks the Redis of a configuration about itself, and whether it takes what is written; `None`: it has none.
 pub async fn ask_shared_memory(config: &Config) -> Option<io::Result<RedisFacts>> {
     let redis = config.shared_limits.as_ref()?;
     let url = secret_at(&redis.url).unwrap_or_default().parse().map_err(io::Error::other);
@@ -253,7 +256,7 @@ pub(super) fn add_tasks(
         }
     };
     let follower = Arc::new(follower(state, &members));
-    if let Some(SharedMemory { limits, replays, budgets, sessions }) = shared {
+    if let Some(SharedMemory { limits, replays, budgets, sessions, .. }) = shared {
         server.add_service(task("shared-limits", telemetry, None, move |shutdown| limits.run(shutdown)));
         server.add_service(task("shared-replays", telemetry, None, move |shutdown| replays.run(shutdown)));
         server.add_service(task("shared-budgets", telemetry, None, move |shutdown| budgets.run(shutdown)));
@@ -302,6 +305,7 @@ pub(super) fn shared_memory(
     guardrails.share(asking);
     let (secret, node) = (state.secret.clone(), state.node_id.clone());
     Ok(Some(SharedMemory {
+        reach: Arc::clone(&server.reach),
         limits: SharedLimits { kinds, server: server.clone() },
         replays: SharedReplays { questions, server: server.clone() },
         sessions: SharedSessions::new(&state.authenticator.sessions, server.clone()),

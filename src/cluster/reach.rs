@@ -4,6 +4,7 @@
 //! that node says which one is; so there are two places to ask: the one of the configuration, and the one that was told
 //! last. When one of them fails, the other is next.
 
+use std::collections::BTreeSet;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering;
 
@@ -17,6 +18,8 @@ use super::redis::RedisUrl;
 pub struct Reach {
     is_away: AtomicBool,
     told: Mutex<Told>,
+    /// What it refuses to share, though it answers.
+    refused: Mutex<BTreeSet<&'static str>>,
 }
 
 /// Where a cluster said that it is.
@@ -49,6 +52,21 @@ impl Reach {
     /// Notes that it answers.
     pub(super) fn found(&self) {
         self.is_away.store(false, Ordering::Relaxed);
+    }
+
+    /// Notes whether it refuses what is asked of one thing that is shared; tells whether that is news.
+    pub(super) fn refuses(&self, what: &'static str, is_refused: bool) -> bool {
+        let mut refused = self.refused.lock();
+        if is_refused { refused.insert(what) } else { refused.remove(what) }
+    }
+
+    /// Returns what is wrong with it, in words; `None`: nothing that is known.
+    pub fn trouble(&self) -> Option<String> {
+        if self.is_away() {
+            return Some("Redis is away: nothing is shared".to_owned());
+        }
+        let refused: Vec<&str> = self.refused.lock().iter().copied().collect();
+        (!refused.is_empty()).then(|| format!("Redis answers, and refuses to share {}", refused.join(", ")))
     }
 
     /// Returns the place to ask next, where the configuration has `url`.
@@ -106,6 +124,21 @@ mod tests {
             assert_eq!(read(odd), None, "{odd}");
         }
         assert_eq!(Redirect::of(&Answer::Text(b"MOVED 3999 two:1".to_vec()), &from), None);
+    }
+
+    #[test]
+    fn what_is_wrong_is_told_as_long_as_it_is_so() {
+        let reach = Reach::default();
+        assert_eq!(reach.trouble(), None);
+        assert!(reach.refuses("quotas", true) && reach.refuses("budgets", true));
+        assert!(!reach.refuses("quotas", true), "no news");
+        let trouble = "Redis answers, and refuses to share budgets, quotas";
+        assert_eq!(reach.trouble().as_deref(), Some(trouble));
+        reach.lost();
+        assert_eq!(reach.trouble().as_deref(), Some("Redis is away: nothing is shared"));
+        reach.found();
+        assert!(reach.refuses("quotas", false) && reach.refuses("budgets", false));
+        assert_eq!(reach.trouble(), None);
     }
 
     #[test]

@@ -176,15 +176,24 @@ impl Connection {
 }
 
 /// What a server says of itself.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RedisFacts {
     /// Whether it follows another one, and takes nothing that is written.
     pub is_replica: bool,
     /// Whether it forgets what nobody asked it to forget, when its memory is full.
     pub evicts: bool,
+    /// Why it does not run a script that writes, in its own words: nothing can be shared.
+    pub refuses: Option<String>,
 }
 
-/// Asks a server about itself, and changes nothing. One that does not say counts as what is wanted.
+/// A script of the kind that shares: it writes a key, which is gone a moment later.
+const PROBE: &str = "return redis.call('SET', KEYS[1], '1', 'PX', 1)";
+/// How a node of a cluster begins that has other keys.
+const SENT_ON: [&str; 2] = ["MOVED ", "ASK "];
+/// The key, where a cluster has all others.
+const PROBE_KEY: &str = "{portcullis}:probe";
+
+/// Asks a server about itself, and whether it takes what is written. One that does not say counts as what is wanted.
 ///
 /// # Errors
 /// It cannot be reached, refuses the credentials, or is not able to answer now.
@@ -199,11 +208,17 @@ pub async fn ask_redis(url: &RedisUrl, tls: &TlsClient, limit: Duration) -> io::
             said.push_str(&String::from_utf8_lossy(&text));
         }
     }
+    let probe = ["EVAL", PROBE, "1", PROBE_KEY].map(|word| word.as_bytes().to_vec());
+    let refuses = match open.ask(&probe).await? {
+        Answer::Refused(reason) if !SENT_ON.iter().any(|code| reason.starts_with(code)) => Some(reason),
+        Answer::Refused(_) | Answer::Text(_) | Answer::Number(_) | Answer::Nothing => None,
+    };
     let says = |line: &str| said.lines().any(|said| said == line);
     let is_bounded = said.contains("\nmaxmemory:") && !says("maxmemory:0");
     Ok(RedisFacts {
         is_replica: says("role:slave"),
         evicts: is_bounded && !says("maxmemory_policy:noeviction"),
+        refuses,
     })
 }
 

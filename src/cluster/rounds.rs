@@ -51,8 +51,6 @@ pub(super) struct Rounds {
     /// Since when it is left alone, because it turned us away.
     left_alone: Option<Duration>,
     was_turned_away: bool,
-    /// Whether the last round was refused.
-    was_refused: bool,
 }
 
 /// A connection, where it leads, and what our script is called there.
@@ -69,8 +67,7 @@ impl Rounds {
     pub(super) fn new(server: RedisServer, what: &'static str, script: &'static str) -> Self {
         let (connection, search, left_alone) = (None, None, None);
         let place = server.place();
-        let (was_turned_away, was_refused) = (false, false);
-        Self { server, what, script, connection, place, search, left_alone, was_turned_away, was_refused }
+        Self { server, what, script, connection, place, search, left_alone, was_turned_away: false }
     }
 
     /// Asks in one breath; `commands` are made with the name of the script. `None`: nobody can tell.
@@ -114,18 +111,16 @@ impl Rounds {
 
     /// Says once that a server which answers refuses what it is asked, its memory being full or its password another, and
     /// once that it does no more.
-    fn tell_refusal(&mut self, answers: &[Answer]) {
+    fn tell_refusal(&self, answers: &[Answer]) {
         let reason = answers.iter().find_map(|answer| match answer {
             Answer::Refused(reason) => Some(reason.chars().take(REASON_CHARS_MAX).collect::<String>()),
             Answer::Text(_) | Answer::Number(_) | Answer::Nothing => None,
         });
         match reason {
-            Some(reason) if !self.was_refused => {
-                self.was_refused = true;
+            Some(reason) if self.server.reach.refuses(self.what, true) => {
                 tracing::error!(reason, what = self.what, "Redis answers, and refuses: this is not shared");
             }
-            None if self.was_refused && !answers.is_empty() => {
-                self.was_refused = false;
+            None if !answers.is_empty() && self.server.reach.refuses(self.what, false) => {
                 tracing::info!(what = self.what, "Redis takes what it is asked again");
             }
             Some(_) | None => {}

@@ -203,11 +203,17 @@
 //! that directory (mode 0600: who reads the state may back it up), else from the directory. Records are those of one
 //! moment; the audit log goes on a little further, and its keys come last. The file is read once more before it gets its
 //! name. `portcullis restore OUT` verifies it, and `--into DIRECTORY` restores it: its digest first, then the chain of the
-//! audit log; a directory that is not empty is left alone, one that is there and empty (a volume) is filled. Records keep the version they were written in, and a later
-//! release reads them. An earlier one does not: names of keys, users, sessions and the authors of revisions are sealed since
-//! version 2, and the first release does not begin on such a state. Make a backup before an upgrade; the way back is to
-//! restore it. With PostgreSQL it holds what is this node's own; the database is backed up by its own tools. A
-//! `.partial` that an earlier attempt left, beside the directory or in it, is to be removed first. The file holds secrets, and what was erased after it was made: keep it shorter than the log.
+//! audit log; a directory that is not empty is left alone, one that is there and empty (a volume) is filled. Records keep
+//! the version they were written in, and a later release reads them. An earlier one does not: names of keys, users, sessions
+//! and the authors of revisions are sealed since version 2, and the first release does not begin on such a state. Make a
+//! backup before an upgrade; the way back is to restore it. A `.partial` that an earlier attempt left, beside the directory or
+//! in it, is to be removed first. The file holds secrets, and what was erased after it was made: keep it shorter than the log.
+//!
+//! With PostgreSQL it holds what is this node's own; the database is backed up by its own tools. It holds the node's name,
+//! too: what is restored is that node, and does not start while the node runs, for two of one name would go on behind each
+//! other's audit entries. A further node begins with an empty `[store] path`. Where two come to run all the same (one was out
+//! of reach when the other started), both say so in `/health`, are `degraded`, and ship no audit entries until there is one;
+//! what was passed over by then is logged, and counted in `portcullis_audit_shipped_total{result="lost"}`.
 //!
 //! # Exit codes
 //! 0: asked to end. 1: the state, an address or a certificate cannot be used. 78: the configuration has faults, all of

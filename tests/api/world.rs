@@ -214,6 +214,7 @@ fn office(tier: Tier, state: &tempfile::TempDir, clock: Arc<ManualClock>) -> Off
     let tenant = TenantKey::derive(&[7; 32], "test");
     Office {
         members: None,
+        redis: None,
         reloader,
         licensing: Arc::new(licensing(tier, state, &*clock)),
         sign_in: SignIn { cookies: Some(CookieStyle::Loopback), public: None },

@@ -86,10 +86,11 @@ fn report(office: &Office, named: &[Dependency]) -> Answer {
     with_status(status, &report)
 }
 
-/// Returns what wants to be looked at: a clock that jumped, a certificate that ends soon.
+/// Returns what wants to be looked at: a clock that jumped, a certificate that ends soon, a Redis that is no help.
 fn warnings(office: &Office) -> Vec<String> {
     let of_clock = office.recorder.clock_warnings();
-    of_clock.iter().map(ToString::to_string).chain(infra::warnings(office)).collect()
+    let of_redis = office.redis.as_ref().and_then(|reach| reach.trouble());
+    of_clock.iter().map(ToString::to_string).chain(infra::warnings(office)).chain(of_redis).collect()
 }
 
 /// Returns `up` or `down` for each dependency that is named.

@@ -10,6 +10,7 @@ use tokio::net::TcpStream;
 use super::Check;
 use super::Outcome;
 use crate::app;
+use crate::cluster::RedisFacts;
 use crate::config::Config;
 use crate::config::siem;
 use crate::govern::siem::config::Peer;
@@ -71,6 +72,9 @@ async fn others(config: &Config) -> Vec<Check> {
 async fn redis(config: &Config) -> Option<Check> {
     let (outcome, detail) = match app::ask_shared_memory(config).await? {
         Ok(facts) if facts.is_replica => (Outcome::Fault, "is a replica, which takes no writes".to_owned()),
+        Ok(RedisFacts { refuses: Some(reason), .. }) => {
+            (Outcome::Fault, format!("answers, and refuses to write: {reason}"))
+        }
         Ok(facts) if facts.evicts => {
             let detail = "answers, and forgets when its memory is full: set maxmemory-policy noeviction";
             (Outcome::Warning, detail.to_owned())

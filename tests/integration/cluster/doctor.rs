@@ -51,6 +51,11 @@ fn the_doctor_asks_the_database_redis_the_collector_and_the_sinks() {
     assert_eq!(code, Some(0));
     assert!(told("database").expect("the check").1.contains("PostgreSQL 1"), "its release is told");
 
+    redis.bound(1);
+    let (code, told) = doctor(&[]);
+    let (result, detail) = told("redis").expect("the check");
+    assert!(code == Some(1) && result == "fault" && detail.contains("refuses to write: OOM"), "{detail}");
+
     server.kill();
     redis.kill();
     drop(receiver);

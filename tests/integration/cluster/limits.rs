@@ -1,5 +1,8 @@
 //! Quotas of several nodes, counted together in a real Redis.
 
+use std::io::Read;
+use std::io::Write;
+use std::net::TcpStream;
 use std::process::Child;
 use std::process::Command;
 use std::process::Stdio;
@@ -7,6 +10,7 @@ use std::thread;
 use std::time::Duration;
 
 use serde_json::Value;
+use serde_json::json;
 
 use super::Deployment;
 use super::call;
@@ -45,6 +49,16 @@ impl Redis {
         self.server = run(&self.folder, self.port);
     }
 
+    /// Bounds its memory, in bytes; 0: not at all.
+    pub(super) fn bound(&self, bytes: u32) {
+        let mut stream = TcpStream::connect(("127.0.0.1", self.port)).expect("it listens");
+        let said = format!("AUTH {PASSWORD}\r\nCONFIG SET maxmemory {bytes}\r\nQUIT\r\n");
+        stream.write_all(said.as_bytes()).expect("it reads");
+        let mut answers = String::new();
+        stream.read_to_string(&mut answers).expect("it answers");
+        assert_eq!(answers, "+OK\r\n".repeat(3));
+    }
+
     /// Returns its URL at a port: its own, or that of a relay.
     pub(super) fn url_at(port: u16) -> String {
         format!("redis://:{PASSWORD}@127.0.0.1:{port}")
@@ -63,6 +77,11 @@ fn run(folder: &tempfile::TempDir, port: u16) -> Child {
     command.args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"]);
     command.args(["--requirepass", PASSWORD, "--dir"]).arg(folder.path()).stdout(Stdio::null());
     command.spawn().expect("Debian's package redis-server is installed: tests/setup/system.sh does it")
+}
+
+/// Returns what the first node's health warns of; `Null`: of nothing.
+fn warnings(world: &Deployment) -> Value {
+    world.call(0, "GET", "/health", &Value::Null).json()["warnings"].clone()
 }
 
 /// Starts two nodes that allow one request a second, after a burst.
@@ -131,8 +150,21 @@ fn without_redis_traffic_is_refused_where_that_is_wanted() {
     eventually(PATIENCE, "Redis is there", || passes(&world, 0, "sk-first") && count(&world, "told") > 0);
     redis.kill();
     eventually(PATIENCE, "traffic is refused", || (0..2).all(|node| !passes(&world, node, "sk-second")));
+    assert_eq!(warnings(&world), json!(["Redis is away: nothing is shared"]));
     redis.restart();
     eventually(PATIENCE, "and let through again", || (0..2).all(|node| passes(&world, node, "sk-third")));
+    assert_eq!(warnings(&world), Value::Null);
+    redis.bound(1);
+    let refused = json!(["Redis answers, and refuses to share quotas"]);
+    eventually(PATIENCE, "health tells of the refusal", || {
+        passes(&world, 0, "sk-fourth");
+        warnings(&world) == refused
+    });
+    redis.bound(0);
+    eventually(PATIENCE, "and of nothing once it is over", || {
+        passes(&world, 0, "sk-fifth");
+        warnings(&world).is_null()
+    });
 }
 
 #[test]
