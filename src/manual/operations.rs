@@ -213,7 +213,7 @@
 //! too: what is restored is that node, and does not start while the node runs, for two of one name would go on behind each
 //! other's audit entries. A further node begins with an empty `[store] path`. Where two come to run all the same (one was out
 //! of reach when the other started), both say so in `/health`, are `degraded`, and ship no audit entries until there is one;
-//! what was passed over by then is logged, and counted in `portcullis_audit_shipped_total{result="lost"}`.
+//! what was passed over by then is logged, and counted in `portcullis_audit_shipped_total{result="passed_over"}`.
 //!
 //! # Exit codes
 //! 0: asked to end. 1: the state, an address or a certificate cannot be used. 78: the configuration has faults, all of

@@ -197,6 +197,51 @@ fn a_full_disk_degrades_health_refuses_traffic_and_heals_by_itself() {
     assert_eq!(entities.collect::<Vec<_>>(), ["before", "after"]);
 }
 
+/// Where that is wanted traffic goes on, and no exchange is lost without being counted.
+#[test]
+fn a_full_disk_lets_traffic_pass_where_that_is_wanted_and_counts_what_is_not_recorded() {
+    const UNRECORDED: u64 = 5;
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let Some(disk) = SmallDisk::mount(&directory.path().join("state")) else {
+        // Only root may mount; the same walk with a pretended disk is a unit test of the audit log.
+        return;
+    };
+    let upstream = Upstream::start(vec![Step::Send(answer())]);
+    let settings = "durability = \"wait\"\non_failure = \"allow_and_alarm\"\nsegment_bytes = 65536\n\
+                    reserve_bytes = 1048576\nlow_water_bytes = 4194304";
+    let file = directory.path().join("gateway.toml");
+    fs::write(&file, config(&upstream, settings)).expect("the directory is writable");
+    let gateway = Gateway::launched(directory, vec!["--config".to_owned(), file.display().to_string()]);
+    // Unmounted before the gateway's directory is removed.
+    let disk = disk;
+    let answered = AtomicUsize::new(0);
+    let passes = || {
+        assert_eq!(send(&gateway).status, 200);
+        answered.fetch_add(1, Ordering::Relaxed);
+    };
+    let unrecorded = || {
+        let text = ask(&gateway, "/metrics").text();
+        let figure = text.lines().find_map(|line| line.strip_prefix("portcullis_audit_refused_total "));
+        figure.and_then(|figure| figure.parse::<u64>().ok()).unwrap_or(0)
+    };
+    passes();
+    let is_full = || {
+        disk.fill();
+        passes();
+        unrecorded() >= UNRECORDED
+    };
+    wait(is_full, "every exchange is recorded");
+    assert_eq!(health(&gateway), (503, "degraded".to_owned()));
+    let ready = exchange(gateway.admin, b"GET /ready HTTP/1.1\r\nhost: localhost\r\n\r\n");
+    assert_eq!(ready.status, 200, "a balancer goes on to send traffic");
+
+    disk.empty();
+    wait(|| health(&gateway) == (200, "healthy".to_owned()), "health stays degraded");
+    passes();
+    let recorded = ask(&gateway, "/api/v1/audit?event_type=exchange").json()["total"].as_u64();
+    assert_eq!(recorded.map(|it| it + unrecorded()), Some(answered.into_inner() as u64));
+}
+
 /// A change that is in force and may not be safe is in the log; whoever is to ask again may.
 #[test]
 fn what_the_disk_did_not_confirm_is_recorded_and_can_be_asked_for_again() {

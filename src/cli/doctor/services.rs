@@ -10,7 +10,6 @@ use tokio::net::TcpStream;
 use super::Check;
 use super::Outcome;
 use crate::app;
-use crate::cluster::RedisFacts;
 use crate::config::Config;
 use crate::config::siem;
 use crate::govern::siem::config::Peer;
@@ -72,14 +71,14 @@ async fn others(config: &Config) -> Vec<Check> {
 async fn redis(config: &Config) -> Option<Check> {
     let (outcome, detail) = match app::ask_shared_memory(config).await? {
         Ok(facts) if facts.is_replica => (Outcome::Fault, "is a replica, which takes no writes".to_owned()),
-        Ok(RedisFacts { refuses: Some(reason), .. }) => {
-            (Outcome::Fault, format!("answers, and refuses to write: {reason}"))
-        }
-        Ok(facts) if facts.evicts => {
-            let detail = "answers, and forgets when its memory is full: set maxmemory-policy noeviction";
-            (Outcome::Warning, detail.to_owned())
-        }
-        Ok(_) => (Outcome::Good, "answers".to_owned()),
+        Ok(facts) => match facts.refuses {
+            Some(reason) => (Outcome::Fault, format!("answers, and refuses to write: {reason}")),
+            None if facts.evicts => {
+                let detail = "answers, and forgets when its memory is full: set maxmemory-policy noeviction";
+                (Outcome::Warning, detail.to_owned())
+            }
+            None => (Outcome::Good, "answers".to_owned()),
+        },
         Err(error) => (Outcome::Fault, error.to_string()),
     };
     Some(Check::new(AREA, "redis", outcome, detail))

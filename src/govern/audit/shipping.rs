@@ -15,7 +15,7 @@
 //!
 //! Two processes of one name, where a state folder was copied, would go on behind each other's rows, each passing over what
 //! the other was faster with: while there are two, [nothing is shipped](Shipping::hold). What was passed over until that
-//! was known is counted as lost.
+//! was known is counted.
 //!
 //! What it does not promise: that what a node recorded in its last moments was shipped when it dies for good. How
 //! much is waiting, each node [tells](Shipping::status) all the time.
@@ -269,7 +269,7 @@ impl Shipping {
         };
         let passed_over = self.passed_over(&head, next)?;
         if passed_over > 0 {
-            self.metrics.audit_shipped("lost", passed_over);
+            self.metrics.audit_shipped("passed_over", passed_over);
             tracing::error!(
                 entries = passed_over,
                 "audit entries are in this node's journal alone: another process has shipped as this node"

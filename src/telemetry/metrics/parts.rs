@@ -199,7 +199,8 @@ impl Recording {
                 registry,
                 "audit_shipped_total",
                 "Audit entries shipped to the database nodes share, tries that failed, journals that did not go on where \
-                 they were shipped up to, and segments dropped before they were shipped.",
+                 they were shipped up to, segments dropped before they were shipped (lost), and entries that another \
+                 process of the same node was faster than (passed_over).",
                 &["result"],
             ),
             audit_waiting: gauge(

@@ -11,9 +11,9 @@ fn copied(from: &Path, into: &Path) {
     }
 }
 
-fn lost(node: &Node) -> String {
+fn passed_over(node: &Node) -> String {
     let metrics = node.shipping().metrics.render();
-    let told = |line: &&str| line.starts_with("portcullis_audit_shipped") && line.contains("\"lost\"");
+    let told = |line: &&str| line.starts_with("portcullis_audit_shipped") && line.contains("\"passed_over\"");
     let line = metrics.lines().find(told).unwrap_or("0");
     line.rsplit(' ').next().unwrap().to_owned()
 }
@@ -44,7 +44,7 @@ fn while_two_have_one_name_entries_wait_and_what_was_passed_over_is_counted() {
     one.shipping().hold(false);
     assert!(one.shipping().ship_all().is_err(), "the rows have grown since");
     one.shipping().ship_all().unwrap();
-    assert_eq!(lost(&one), "3", "those that were written before what the copy was faster with");
+    assert_eq!(passed_over(&one), "3", "those that were written before what the copy was faster with");
     assert_eq!(one.total(Query::default()), 5 + 1 + 5);
     assert!(
         matches!(one.verified()["one"], Err(Fault::Shipped { .. } | Fault::Chain(_))),
