@@ -5,6 +5,7 @@ use portcullis::access::role::Role;
 use portcullis::access::scope::Scope;
 use portcullis::access::tier::Tier;
 use portcullis::admin::dashboard::menu::PAGES;
+use portcullis::admin::dashboard::parts;
 use portcullis::clock::Clock;
 
 use crate::browser::Browser;
@@ -71,6 +72,48 @@ async fn every_role_gets_its_pages_with_nothing_inline() {
             assert_eq!(links.iter().filter(|link| **link == address).count() >= 1, may || address == "/");
         }
     }
+}
+
+#[tokio::test]
+async fn what_a_page_tells_is_there_before_any_script_has_run() {
+    let world = World::start(Tier::Enterprise);
+    let mut browser = Browser::open(&world);
+    browser.sign_in("admin").await;
+    let mut titles = 0;
+    for entry in PAGES {
+        let shown = browser.get(&entry.address()).await;
+        for part in parts::of(entry.id) {
+            let headed = format!(">{}</h2>", part.title);
+            assert!(shown.text.contains(&headed), "{}: {}: {}", entry.id, part.title, shown.text);
+            titles += 1;
+        }
+        assert!(!shown.text.contains("notice problem"), "{}: {}", entry.id, shown.text);
+    }
+    assert!(titles > 20);
+    let keys = browser.get("/ui/keys").await.text;
+    for role in Role::ALL {
+        assert!(keys.contains(&format!("data-label=\"Name\">{}</td>", role.as_str())), "{keys}");
+    }
+    assert!(browser.get("/ui/system").await.text.contains("<dt>Store</dt>"));
+    // Of a page that it sees, a role is shown what it may ask.
+    browser.sign_in("analyst").await;
+    let overview = browser.get("/").await.text;
+    assert!(overview.contains(">Traffic</h2>") && overview.contains(">Health</h2>"), "{overview}");
+    browser.sign_in("operator").await;
+    let people = browser.get("/ui/people").await;
+    assert!(people.status == 403 && !people.text.contains("<table"), "{}", people.text);
+}
+
+#[tokio::test]
+async fn what_a_tier_withholds_a_page_says_in_words() {
+    let world = World::start(Tier::Community);
+    let mut browser = Browser::open(&world);
+    browser.sign_in("admin").await;
+    let trust = browser.get("/ui/trust").await.text;
+    assert!(trust.contains(">Agents</h2>"), "{trust}");
+    let withheld =
+        "<p class=\"notice problem\">trust needs tier Professional or above; here it is Community</p>";
+    assert!(trust.contains(withheld), "{trust}");
 }
 
 #[tokio::test]

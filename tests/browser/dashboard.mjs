@@ -73,6 +73,7 @@ check('no page complained of anything', page.complaints, []);
 await roles(world);
 await hostile();
 await everywhere();
+await withoutScripts();
 await browser.close();
 process.exit(failures.length === 0 ? 0 : 1);
 
@@ -137,4 +138,20 @@ async function accessible(reader, name) {
     return violations.filter(({ impact }) => ['serious', 'critical'].includes(impact)).map(({ id, nodes }) => [id, nodes.slice(0, 3).map((node) => node.html.slice(0, 160))]);
   }).catch((error) => [String(error)]);
   check(`${name}: axe finds nothing serious`, found, []);
+}
+
+// What the server makes is a page of its own: everything that is told is there.
+async function withoutScripts() {
+  const page = await open({ javaScriptEnabled: false });
+  await page.signIn(key);
+  for (const address of pages) {
+    await page.goto(admin + address);
+    const told = await page.locator('#page section').count();
+    check(`${address} tells without scripts`, told > 0, !['/ui/screen', '/docs'].includes(address));
+  }
+  await page.goto(`${admin}/ui/keys`);
+  const names = await page.locator('#page td[data-label=Name]').allTextContents();
+  const { keys } = await gateway.ask('GET', '/api/v1/keys');
+  check('the keys are those of the API', names.sort(), keys.map((one) => one.name).sort());
+  check('nothing was complained of without scripts', page.complaints, []);
 }

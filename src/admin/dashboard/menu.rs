@@ -6,7 +6,7 @@ use crate::access::role::Permission;
 /// One page.
 #[derive(Debug)]
 pub struct Entry {
-    /// Its name in addresses, and of the script that fills it.
+    /// Its name in addresses, and of its script.
     pub id: &'static str,
     /// Its name for people.
     pub title: &'static str,

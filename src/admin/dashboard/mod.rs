@@ -1,14 +1,18 @@
 //! The pages that people see.
 //!
-//! In: a session. Out: a frame made on the server, with the menu of what the role may see, which the page's script
-//! ([`assets`]) fills from the management API with the same session: what a role may not ask, no page shows. [`page`] is
-//! what all pages share, security headers included; [`menu`] is the table of pages; [`sign_in`] are those around
-//! signing in, which need no script. Values are escaped where they are put into a page; scripts write text, never
-//! markup, and browsers that know Trusted Types hold them to it.
+//! In: a session. Out: a page made on the server, with the menu of what the role may see, and with what the management API
+//! answers it: [`parts`] is the table of which answers each page shows, [`shown`] makes tables and lists of them. The page's
+//! script ([`assets`]) puts in their place what can be acted on, from the same API with the same session: what a role may not
+//! ask, no page shows. [`page`] is what all pages share, security headers included; [`menu`] is the table of pages;
+//! [`sign_in`] are those around signing in, which need no script. Values are escaped where they are put into a page; scripts
+//! write text, never markup, and browsers that know Trusted Types hold them to it.
 
 pub mod assets;
 pub mod menu;
 pub mod page;
+pub mod part;
+pub mod parts;
+pub mod shown;
 pub mod sign_in;
 
 use http::HeaderValue;
@@ -27,30 +31,30 @@ use crate::admin::error::ApiError;
 
 /// `GET /`: the overview; whoever has not signed in is sent to sign in.
 pub async fn home(call: Call) -> Answer {
-    shown(&call, menu::HOME)
+    show(&call, menu::HOME).await
 }
 
 /// `GET /docs`: the API reference.
 pub async fn docs(call: Call) -> Answer {
-    shown(&call, menu::DOCS)
+    show(&call, menu::DOCS).await
 }
 
 /// `GET /ui/{page}`: any other page.
 pub async fn other(call: Call) -> Answer {
     match call.parameter("page") {
         menu::HOME | menu::DOCS => Err(unknown()),
-        id => shown(&call, id),
+        id => show(&call, id).await,
     }
 }
 
-fn shown(call: &Call, id: &str) -> Answer {
+async fn show(call: &Call, id: &str) -> Answer {
     let entry = menu::find(id).ok_or_else(unknown)?;
     let Some(principal) = &call.principal else {
         // Whoever may be signed in is not sent to sign in again.
         return if call.is_untold { untold() } else { redirect(&login_before(call, entry)) };
     };
     let page = match entry.is_for(principal) {
-        true => Page::new(entry.title, StatusCode::OK, filled_by_script(entry)).filled_by(entry.id),
+        true => Page::new(entry.title, StatusCode::OK, content(call, entry).await).filled_by(entry.id),
         // Whoever comes in by the front door is not turned away there.
         false if entry.id == menu::HOME => Page::new("Signed in", StatusCode::OK, welcome(principal)),
         false => Page::new(entry.title, StatusCode::FORBIDDEN, not_for(principal)),
@@ -83,12 +87,13 @@ fn untold() -> Answer {
     Ok(answer)
 }
 
-fn filled_by_script(entry: &Entry) -> maud::Markup {
+async fn content(call: &Call, entry: &Entry) -> maud::Markup {
     html! {
         h1 { (entry.title) }
         p class="lead" { (entry.about) }
         div id="page" {
-            noscript { p class="notice" { "This page is filled by a script, and scripts are switched off. The API tells the same: see the README." } }
+            noscript { p class="notice" { "What can be changed or asked here needs scripts, which are switched off. The API does the same: see the README." } }
+            (shown::parts(call, entry.id).await)
         }
     }
 }

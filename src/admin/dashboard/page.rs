@@ -80,7 +80,7 @@ impl<'a> Page<'a> {
         self
     }
 
-    /// Lets the script of a page fill it.
+    /// Names the script that makes a page one that can be acted on.
     pub fn filled_by(mut self, script: &'a str) -> Self {
         self.script = Some(script);
         self

@@ -8,8 +8,8 @@ use crate::admin::dashboard;
 use crate::admin::dashboard::assets;
 
 pub(super) fn rows() -> Vec<Route> {
-    // A frame costs nothing: what fills it is counted.
-    let page = |path, handler, summary| get(path, "", handler, summary).public().exempt().media(Media::Html);
+    // Counted, for a page asks what it shows.
+    let page = |path, handler, summary| get(path, "", handler, summary).public().media(Media::Html);
     vec![
         page("/", by!(dashboard::home), "Shows the overview, or leads to the page to sign in"),
         page(

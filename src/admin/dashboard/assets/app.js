@@ -1,4 +1,5 @@
-// What runs first on every page: the menu on narrow screens, and the script that fills the page.
+// What runs first on every page: the menu on narrow screens, and the script that puts what can be acted on in the place of
+// what the server has made.
 import { problem, waiting } from './ui.js';
 
 const body = document.body;
@@ -19,7 +20,7 @@ document.addEventListener('keydown', (event) => {
 const { page } = body.dataset;
 const root = document.querySelector('#page');
 if (page && root) {
-  root.replaceChildren(waiting());
+  if (!root.querySelector('section')) root.replaceChildren(waiting());
   root.setAttribute('aria-busy', 'true');
   try {
     const { show } = await import(`./${page}.js`);
