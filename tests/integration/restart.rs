@@ -302,7 +302,7 @@ pub fn kill(signal: &str, process: &Child) {
 }
 
 /// Calls until it is told to stop, on connections that are kept while the gateway keeps them; returns how often.
-fn use_gateway(address: SocketAddr, stop: &AtomicBool, done: &AtomicUsize) -> usize {
+pub fn use_gateway(address: SocketAddr, stop: &AtomicBool, done: &AtomicUsize) -> usize {
     let mut answered = 0;
     while !stop.load(Ordering::Relaxed) {
         let mut client = Client::connect(address);
@@ -321,7 +321,8 @@ fn use_gateway(address: SocketAddr, stop: &AtomicBool, done: &AtomicUsize) -> us
     answered
 }
 
-fn wait_for(done: &AtomicUsize, more: usize) {
+/// Waits until so many more are done.
+pub fn wait_for(done: &AtomicUsize, more: usize) {
     let (wanted, deadline) = (done.load(Ordering::Relaxed) + more, Instant::now() + PATIENCE * 10);
     while done.load(Ordering::Relaxed) < wanted {
         assert!(Instant::now() < deadline, "the gateway does not answer");

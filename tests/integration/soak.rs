@@ -1,5 +1,5 @@
 //! Kills in a row while everything is written to: afterwards nothing that was acknowledged is lost, and what belongs
-//! together agrees: the chain, holds, A/B tests and what was fed back to them, the place of a sink, counts.
+//! together agrees: the chain, holds, erasures, keys, A/B tests and what was fed back to them, the place of a sink, counts.
 
 use std::collections::BTreeMap;
 use std::collections::BTreeSet;
@@ -32,6 +32,8 @@ const ROUNDS_VARIABLE: &str = "PORTCULLIS_SOAK_ROUNDS";
 const CLIENTS: usize = 3;
 const HOLDS: &str = "/api/v1/legal-holds";
 const TESTS: &str = "/api/v1/abtest/tests";
+const KEYS: &str = "/api/v1/keys";
+const ERASE: &str = "/api/v1/dsar/erase";
 
 /// What was acknowledged.
 #[derive(Default)]
@@ -39,6 +41,10 @@ struct Told {
     exchanges: BTreeSet<String>,
     /// Holds by id, and whether their release was acknowledged; `None`: it was asked for.
     holds: BTreeMap<String, Option<bool>>,
+    /// Keys by id, and whether their end was acknowledged; `None`: it was asked for.
+    keys: BTreeMap<String, Option<bool>>,
+    /// Who was erased.
+    erased: BTreeSet<String>,
     /// A/B tests that were made.
     tests: BTreeSet<String>,
     /// Results that were fed back.
@@ -101,10 +107,47 @@ impl Clerk {
     }
 }
 
+/// Makes keys, and ends every other one; holds people, and erases them once they are free.
+impl Clerk {
+    fn keep(mut self, round: usize) -> Told {
+        let _ = self.make_and_erase(round);
+        self.told
+    }
+
+    fn make_and_erase(&mut self, round: usize) -> Option<()> {
+        for number in 0.. {
+            let made = self.ask("POST", KEYS, &json!({"name": format!("key-{round}"), "role": "auditor"}))?;
+            assert_eq!(made.status, 201, "{}", made.text());
+            let id = id_of(&made);
+            self.told.keys.insert(id.clone(), Some(false));
+            if number % 2 == 0 {
+                self.told.keys.insert(id.clone(), None);
+                assert_eq!(self.ask("DELETE", &format!("{KEYS}/{id}"), &Value::Null)?.status, 200);
+                self.told.keys.insert(id, Some(true));
+            }
+            let person = format!("person-{round}-{number}");
+            let hold = json!({"entity_id": person, "entity_type": "user", "reason": "soak",
+                "issued_by": "counsel"});
+            let held = id_of(&self.ask("POST", HOLDS, &hold)?);
+            self.told.holds.insert(held.clone(), None);
+            let erase = json!({"entity_id": person});
+            assert_eq!(self.ask("POST", ERASE, &erase)?.status, 409, "whoever is held is not erased");
+            assert_eq!(self.ask("DELETE", &format!("{HOLDS}/{held}"), &Value::Null)?.status, 200);
+            self.told.holds.insert(held, Some(true));
+            let erased = self.ask("POST", ERASE, &erase)?;
+            assert_eq!(erased.status, 200, "{}", erased.text());
+            self.told.erased.insert(person);
+        }
+        None
+    }
+}
+
 impl Told {
     fn add(&mut self, more: Self) {
         self.exchanges.extend(more.exchanges);
         self.holds.extend(more.holds);
+        self.keys.extend(more.keys);
+        self.erased.extend(more.erased);
         self.tests.extend(more.tests);
         self.results += more.results;
         self.unanswered += more.unanswered;
@@ -127,6 +170,15 @@ impl Told {
         }
         let more = known.len() - self.holds.len();
         assert!(more as u64 <= self.unanswered, "{more} holds nobody asked for");
+        let (_, keys) = admin(gateway, "GET", KEYS, &Value::Null);
+        let known: BTreeSet<&str> = list(&keys["keys"]).iter().map(|key| text(&key["id"])).collect();
+        for (id, ended) in &self.keys {
+            assert!(ended.is_none_or(|ended| ended != known.contains(id.as_str())), "{id} {ended:?}: {keys}");
+        }
+        for person in &self.erased {
+            let (_, page) = admin(gateway, "GET", &format!("/api/v1/audit?entity={person}"), &Value::Null);
+            assert_eq!(page["total"], 0, "{person} was erased: {page}");
+        }
         let (_, tests) = admin(gateway, "GET", TESTS, &Value::Null);
         let tests: BTreeSet<&str> = list(&tests["tests"]).iter().map(|test| text(&test["id"])).collect();
         assert!(self.tests.iter().all(|id| tests.contains(id.as_str())), "{tests:?} of {:?}", self.tests);
@@ -137,8 +189,14 @@ impl Told {
         assert_eq!(metrics[0]["detections"], counted, "{metrics}");
     }
 
-    /// Takes the tests of earlier rounds away, so that there never are many.
+    /// Takes the tests and keys of earlier rounds away, so that there never are many, and asks for nobody again.
     fn tidy(&mut self, gateway: &Gateway) {
+        self.erased.clear();
+        for (id, ended) in std::mem::take(&mut self.keys) {
+            let (status, gone) = admin(gateway, "DELETE", &format!("{KEYS}/{id}"), &Value::Null);
+            let is_right = ended.map_or([200, 404].contains(&status), |ended| (status == 404) == ended);
+            assert!(is_right, "{id} {ended:?}: {gone}");
+        }
         for id in std::mem::take(&mut self.tests) {
             let (status, gone) = admin(gateway, "DELETE", &format!("{TESTS}/{id}"), &Value::Null);
             assert_eq!(status, 200, "{gone}");
@@ -168,9 +226,12 @@ fn list(value: &Value) -> &[Value] {
 fn round(gateway: &mut Gateway, number: usize, counting: &str) -> Told {
     let count = Arc::new(AtomicUsize::new(0));
     let (proxy, key): (SocketAddr, _) = (gateway.proxy, gateway.admin_key());
-    let clerk = Clerk { client: Client::connect(gateway.admin), key, told: Told::default() };
+    let address = gateway.admin;
+    let clerk = || Clerk { client: Client::connect(address), key: key.clone(), told: Told::default() };
+    let (worker, keeper) = (clerk(), clerk());
     thread::scope(|scope| {
-        let clerk = scope.spawn(move || clerk.work(number, counting));
+        let worker = scope.spawn(move || worker.work(number, counting));
+        let keeper = scope.spawn(move || keeper.keep(number));
         let clients: Vec<_> = (0..CLIENTS)
             .map(|client| {
                 let count = Arc::clone(&count);
@@ -184,7 +245,8 @@ fn round(gateway: &mut Gateway, number: usize, counting: &str) -> Told {
             thread::yield_now();
         }
         gateway.crash_and_restart();
-        let mut told = clerk.join().expect("the clerk ends when the gateway does");
+        let mut told = worker.join().expect("the clerk ends when the gateway does");
+        told.add(keeper.join().expect("the other one does, too"));
         for client in clients {
             told.exchanges.extend(client.join().expect("a client ends when the gateway does"));
         }
@@ -209,12 +271,14 @@ fn kills_in_a_row_leave_everything_consistent() {
     let (status, made) = admin(&gateway, "POST", TESTS, &test("counting"));
     assert_eq!(status, 201, "{made}");
     let counting = text(&made["id"]).to_owned();
-    let mut told = Told::default();
+    let (mut told, mut erased) = (Told::default(), 0);
     for number in 0..rounds {
         told.add(round(&mut gateway, number, &counting));
         told.check(&gateway, &counting);
+        erased += told.erased.len();
         told.tidy(&gateway);
     }
+    assert!(erased > 0, "nobody was erased");
     let entries = |gateway: &Gateway| {
         let (_, page) = admin(gateway, "GET", "/api/v1/audit?event_type=exchange&limit=1", &Value::Null);
         page["total"].as_u64().expect("a total")

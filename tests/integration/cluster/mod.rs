@@ -14,6 +14,7 @@ pub mod postgres;
 mod relay;
 mod sessions;
 mod store;
+mod upgrades;
 
 use std::fs;
 use std::net::TcpListener;
