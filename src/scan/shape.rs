@@ -308,14 +308,24 @@ impl Bytes {
 impl ByteSet {
     /// Returns the set of the bytes from `first` to `last`.
     pub fn of(first: u8, last: u8) -> Self {
-        let mut set = Self::default();
-        (first..=last).for_each(|byte| set.0[usize::from(byte / 64)] |= 1 << (byte % 64));
-        set
+        // All bytes below one, as far as they are in a word of 64.
+        let below = |end: usize, word: usize| match end.saturating_sub(word * 64) {
+            bits @ 0..64 => (1_u64 << bits) - 1,
+            _ => u64::MAX,
+        };
+        let (first, end) = (usize::from(first), usize::from(last) + 1);
+        Self([0, 1, 2, 3].map(|word| below(end, word) & !below(first, word)))
     }
 
     /// Returns the bytes of both sets.
     pub fn union(self, other: Self) -> Self {
-        Self(std::array::from_fn(|at| self.0[at] | other.0[at]))
+        let ([one, two, three, four], more) = (self.0, other.0);
+        Self([one | more[0], two | more[1], three | more[2], four | more[3]])
+    }
+
+    /// Returns a bit for each byte, from the lowest on.
+    pub fn words(&self) -> [u64; 4] {
+        self.0
     }
 
     /// Tells whether the set has a byte.
@@ -405,6 +415,19 @@ mod tests {
         let mut detector = crate::scan::fixture::detector("probe", pattern);
         detector.anchor = anchor.map(|source| Pattern::parse(source).unwrap());
         Shape::of(&detector)
+    }
+
+    #[test]
+    fn a_set_has_the_bytes_from_its_first_to_its_last() {
+        for (first, last) in [(0, 0), (0, 63), (63, 64), (1, 127), (64, 64), (100, 200), (192, 255), (0, 255)]
+        {
+            let set = ByteSet::of(first, last);
+            for byte in 0..=u8::MAX {
+                assert_eq!(set.contains(byte), (first..=last).contains(&byte), "{first} {last} {byte}");
+            }
+            assert_eq!(set.union(ByteSet::default()), set);
+        }
+        assert_eq!(ByteSet::of(9, 3), ByteSet::default());
     }
 
     #[test]

@@ -47,11 +47,11 @@ impl Heads {
     /// Adds a beginning under its group.
     pub(super) fn add(&mut self, group: u32, lead: &Lead) {
         self.pairs.resize(PAIRS / u64::BITS as usize, 0);
-        for pair in 0..PAIRS {
-            let agrees =
-                |place: usize, byte: usize| lead.places.get(place).is_none_or(|set| set.contains(byte as u8));
-            if agrees(0, pair >> 8) && agrees(1, pair & 0xff) {
-                self.pairs[pair / 64] |= 1 << (pair % 64);
+        let (first, second) = (lead.places.first(), lead.places.get(1));
+        let seconds = second.map_or([u64::MAX; 4], ByteSet::words);
+        for (byte, pairs) in (0..=u8::MAX).zip(self.pairs.chunks_exact_mut(seconds.len())) {
+            if first.is_none_or(|set| set.contains(byte)) {
+                pairs.iter_mut().zip(seconds).for_each(|(known, second)| *known |= second);
             }
         }
         match lead.at_edge {

@@ -46,7 +46,7 @@ impl Opening {
     /// Returns the opening of a pattern.
     pub fn of(pattern: &Hir) -> Self {
         let width = pattern.properties().minimum_len().unwrap_or(0).min(OPENING_PLACES);
-        let mut sets = [ByteSet::default(); PLACES];
+        let mut sets = [ByteSet::default(); OPENING_PLACES];
         spread(pattern, 1, &mut sets);
         Self { places: sets.into_iter().take(width).collect() }
     }
@@ -130,7 +130,10 @@ fn is_word(byte: u8) -> bool {
 }
 
 /// Notes which bytes may stand at each place, for beginnings at the places of a bit mask; returns where it may end.
-fn spread(hir: &Hir, from: u32, sets: &mut [ByteSet; PLACES]) -> u32 {
+fn spread(hir: &Hir, from: u32, sets: &mut [ByteSet]) -> u32 {
+    if from == 0 {
+        return 0;
+    }
     match hir.kind() {
         HirKind::Empty | HirKind::Look(_) => from,
         HirKind::Literal(literal) => {
@@ -161,11 +164,15 @@ fn spread(hir: &Hir, from: u32, sets: &mut [ByteSet; PLACES]) -> u32 {
 }
 
 /// Puts a set at each place of a bit mask and returns the places behind.
-fn step(from: u32, set: ByteSet, sets: &mut [ByteSet; PLACES]) -> u32 {
-    for (_, known) in sets.iter_mut().enumerate().filter(|(place, _)| from & (1 << place) != 0) {
-        *known = known.union(set);
+fn step(from: u32, set: ByteSet, sets: &mut [ByteSet]) -> u32 {
+    let mut left = from;
+    while left != 0 {
+        if let Some(known) = sets.get_mut(left.trailing_zeros() as usize) {
+            *known = known.union(set);
+        }
+        left &= left - 1;
     }
-    from << 1 & ((1 << PLACES) - 1)
+    from << 1 & ((1 << sets.len()) - 1)
 }
 
 #[cfg(test)]
