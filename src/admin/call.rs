@@ -100,6 +100,24 @@ impl Call {
             .map_err(|_| ApiError::Invalid("the query is malformed".to_owned()))
     }
 
+    /// Returns the same caller's call of another row, which reads.
+    pub fn reading(&self, route: &'static str, query: &str) -> Self {
+        Self {
+            office: Arc::clone(&self.office),
+            principal: self.principal.clone(),
+            session: self.session.clone(),
+            is_untold: self.is_untold,
+            address: self.address,
+            patience: self.patience.clone(),
+            route,
+            path: BTreeMap::new(),
+            query: query.to_owned(),
+            headers: HeaderMap::new(),
+            body: Bytes::new(),
+            request_id: self.request_id.clone(),
+        }
+    }
+
     /// Returns a parameter of the path.
     pub fn parameter(&self, name: &str) -> &str {
         self.path.get(name).map_or("", String::as_str)

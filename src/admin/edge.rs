@@ -34,7 +34,6 @@ use super::call::Call;
 use super::error::ApiError;
 use super::guard;
 use super::journal;
-use super::routes::Access;
 use super::routes::Origins;
 use super::routes::Quota;
 use super::routes::Route;
@@ -194,7 +193,7 @@ impl Arrival {
         let principal = self.principal().await;
         let known = principal.as_ref().ok().cloned().flatten();
         let payer = known.as_ref().map_or_else(|| self.stranger(), |known| self.office.payer(known));
-        let admitted = admit(route, principal, self.office.facts.public_metrics);
+        let admitted = route.admit(principal, self.office.facts.public_metrics);
         let principal = match admitted {
             Ok(principal) => principal,
             // Nobody knocks: it is we who cannot tell.
@@ -312,25 +311,6 @@ impl Office {
 
     fn peek(&self, payer: &Payer) -> LimitState {
         self.buckets.peek(&payer.name, payer.tier, self.clock.now())
-    }
-}
-
-/// Tells who a route lets in; a public route cares for no credential, good or bad.
-fn admit(
-    route: &Route,
-    principal: Result<Option<Principal>, ApiError>,
-    public_metrics: bool,
-) -> Result<Option<Principal>, ApiError> {
-    let permission = match route.access {
-        Access::Public => return Ok(principal.ok().flatten()),
-        Access::Figures(_) if public_metrics => return Ok(principal.ok().flatten()),
-        Access::Credential => None,
-        Access::Figures(permission) | Access::Permission(permission) => Some(permission),
-    };
-    let principal = principal?.ok_or(ApiError::Unauthenticated)?;
-    match permission.filter(|permission| !principal.may(*permission)) {
-        Some(missing) => Err(ApiError::Forbidden(missing)),
-        None => Ok(Some(principal)),
     }
 }
 

@@ -216,7 +216,7 @@ impl State {
         let sure = sure::open(&local, &log, &clock)?;
         let trust = Arc::new(trust.aged_by(sure.clone()));
         let pins = Arc::new(Pins::open(&local, pin_keys(&keyring))?.aged_by(sure.clone()));
-        let log = stores::share(log.aged_by(sure.clone()), &store, &node_id, &telemetry);
+        let log = stores::share(log.aged_by(sure.clone()), &store, members.as_ref(), &telemetry);
         let clocks = (&clock, &sure);
         let authenticator = open_authenticator(config, (&store, &secret, &keyring), &keys, &signing, clocks)?;
         let meter = open_meter(config, (&store, &keyring), &clock, &telemetry)?;

@@ -210,8 +210,15 @@ pub(super) fn join(
 }
 
 /// Lets a node's audit log be shipped to the database that nodes share, if they do.
-pub(super) fn share(log: AuditLog, store: &Store, node_id: &str, telemetry: &Arc<Telemetry>) -> AuditLog {
-    log.shared(node_id.to_owned(), store, Arc::clone(&telemetry.metrics))
+pub(super) fn share(
+    log: AuditLog,
+    store: &Store,
+    members: Option<&Arc<Members>>,
+    telemetry: &Arc<Telemetry>,
+) -> AuditLog {
+    let Some(members) = members.cloned() else { return log };
+    let (node_id, metrics) = (members.id().to_owned(), Arc::clone(&telemetry.metrics));
+    log.shared(node_id, store, metrics, Box::new(move || members.has_twin()))
 }
 
 /// Lets the other nodes know of this one as long as it runs.
@@ -245,15 +252,12 @@ pub(super) fn add_tasks(
         server.add_service(task("cluster-jobs", telemetry, None, move |shutdown| jobs.run(shutdown)));
     }
     let (rules, health, own) = (state.reloader.handle(), Arc::clone(telemetry), Arc::clone(&members));
-    let facts = move || {
-        shipped.iter().for_each(|shipping| shipping.hold(own.has_twin()));
-        NodeFacts {
-            address: address.clone(),
-            release: VERSION.to_owned(),
-            revision: rules.load().revision,
-            audit: shipped.as_ref().map(|shipping| facts_of(&shipping.status())),
-            is_healthy: health.health.is_healthy() && own.keeps_up() && !own.has_twin(),
-        }
+    let facts = move || NodeFacts {
+        address: address.clone(),
+        release: VERSION.to_owned(),
+        revision: rules.load().revision,
+        audit: shipped.as_ref().map(|shipping| facts_of(&shipping.status())),
+        is_healthy: health.health.is_healthy() && own.keeps_up() && !own.has_twin(),
     };
     let follower = Arc::new(follower(state, &members));
     if let Some(SharedMemory { limits, replays, budgets, sessions, .. }) = shared {

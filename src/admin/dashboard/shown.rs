@@ -1,11 +1,11 @@
 //! The parts of a page, made of what the management API answers whoever looks at it: what a role may not ask is left out,
 //! and what an answer withholds is said in its words.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
 use axum::body::to_bytes;
-use http::HeaderMap;
 use http::Method;
 use jiff::Timestamp;
 use maud::Markup;
@@ -19,7 +19,6 @@ use super::part::Part;
 use super::parts;
 use crate::admin::call::Call;
 use crate::admin::error::ApiError;
-use crate::admin::routes::Access;
 use crate::admin::routes::Route;
 use crate::admin::routes::routes;
 
@@ -56,33 +55,11 @@ pub async fn parts(call: &Call, page: &str) -> Markup {
 async fn asked(call: &Call, (path, query): (&'static str, &'static str)) -> Option<Answered> {
     let answers = |route: &Route| route.method == Method::GET && route.path == path;
     let route = routes().into_iter().find(answers)?;
-    let may = match route.access {
-        Access::Public | Access::Credential => true,
-        Access::Figures(permission) | Access::Permission(permission) => {
-            call.principal.as_ref().is_some_and(|principal| principal.may(permission))
-        }
-    };
-    let asking = Call {
-        office: call.office.clone(),
-        principal: call.principal.clone(),
-        session: call.session.clone(),
-        is_untold: call.is_untold,
-        address: call.address,
-        patience: call.patience.clone(),
-        route: route.path,
-        path: BTreeMap::new(),
-        query: query.to_owned(),
-        headers: HeaderMap::new(),
-        body: bytes::Bytes::new(),
-        request_id: call.request_id.clone(),
-    };
-    match may {
-        true => Some(answered(route, asking).await),
-        false => None,
-    }
+    route.admit(Ok(call.principal.clone()), false).ok()?;
+    Some(answered(&route, call.reading(path, query)).await)
 }
 
-async fn answered(route: Route, call: Call) -> Answered {
+async fn answered(route: &Route, call: Call) -> Answered {
     let answer = (route.handler)(call).await?;
     let body = to_bytes(answer.into_body(), ANSWER_BYTES_MAX).await.map_err(|_| ApiError::Internal)?;
     serde_json::from_slice(&body).map_err(|_| ApiError::Internal)
@@ -108,17 +85,16 @@ fn card(part: &Part, number: usize, answer: &Value) -> Markup {
 }
 
 /// Returns the rows that lie at a pointer; of an object its members.
-fn rows_at(answer: &Value, at: &str) -> Vec<Value> {
+fn rows_at<'a>(answer: &'a Value, at: &str) -> Vec<Cow<'a, Value>> {
+    let member = |(name, value)| Cow::Owned(json!({"name": name, "value": value}));
     match answer.pointer(at) {
-        Some(Value::Array(rows)) => rows.clone(),
-        Some(Value::Object(members)) => {
-            members.iter().map(|(name, value)| json!({"name": name, "value": value})).collect()
-        }
+        Some(Value::Array(rows)) => rows.iter().map(Cow::Borrowed).collect(),
+        Some(Value::Object(members)) => members.iter().map(member).collect(),
         _ => Vec::new(),
     }
 }
 
-fn table(part: &Part, rows: &[Value]) -> Markup {
+fn table(part: &Part, rows: &[Cow<'_, Value>]) -> Markup {
     if rows.is_empty() {
         return html! { div class="empty" { p { (part.none) } } };
     }

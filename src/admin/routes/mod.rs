@@ -21,9 +21,11 @@ use http::Method;
 
 use super::call::Answer;
 use super::call::Call;
+use super::error::ApiError;
 use super::openapi::SchemaOf;
 use super::openapi::schema;
 use super::resource::wire::Failure;
+use crate::access::credential::Principal;
 use crate::access::role::Permission;
 
 /// The header field that names the state a change is made from.
@@ -128,6 +130,28 @@ impl Route {
     pub fn answers(&self, method: &Method) -> bool {
         self.method == *method
             || (self.method == Method::GET && *method == Method::HEAD && self.media != Media::EventStream)
+    }
+
+    /// Returns whom the row lets in; a public one cares for no credential, good or bad.
+    ///
+    /// # Errors
+    /// It lets in nobody without a credential, or not this one.
+    pub fn admit(
+        &self,
+        principal: Result<Option<Principal>, ApiError>,
+        public_metrics: bool,
+    ) -> Result<Option<Principal>, ApiError> {
+        let permission = match self.access {
+            Access::Public => return Ok(principal.ok().flatten()),
+            Access::Figures(_) if public_metrics => return Ok(principal.ok().flatten()),
+            Access::Credential => None,
+            Access::Figures(permission) | Access::Permission(permission) => Some(permission),
+        };
+        let principal = principal?.ok_or(ApiError::Unauthenticated)?;
+        match permission.filter(|permission| !principal.may(*permission)) {
+            Some(missing) => Err(ApiError::Forbidden(missing)),
+            None => Ok(Some(principal)),
+        }
     }
 
     fn public(mut self) -> Self {

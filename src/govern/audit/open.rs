@@ -41,6 +41,7 @@ use super::recorder::State;
 use super::retention::Retention;
 use super::sealing::Sealing;
 use super::seen::Seen;
+use super::shipping::HasTwin;
 use super::shipping::Shipping;
 use super::space::Space;
 use super::stored;
@@ -263,12 +264,11 @@ impl AuditLog {
     }
 
     /// Lets the log of a node be one of those that are kept in common, and answer for all of them, where the store is
-    /// one that nodes share.
-    pub fn shared(mut self, node: String, store: &Store, metrics: Arc<Metrics>) -> Self {
+    /// one that nodes share. Nothing is shipped while `has_twin` says that another process runs as this node.
+    pub fn shared(mut self, node: String, store: &Store, metrics: Arc<Metrics>, has_twin: HasTwin) -> Self {
         let Some(archive) = store.archive() else { return self };
-        let parts = (Arc::clone(&self.log), Arc::clone(&self.index));
-        let clock = Arc::clone(&self.clock);
-        self.shipping = Some(Arc::new(Shipping::new(node, (store, archive), parts, clock, metrics)));
+        let parts = (Arc::clone(&self.log), Arc::clone(&self.index), Arc::clone(&self.clock));
+        self.shipping = Some(Arc::new(Shipping::new(node, (store, archive), parts, metrics, has_twin)));
         self
     }
 

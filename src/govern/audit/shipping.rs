@@ -14,7 +14,7 @@
 //! then incomplete.
 //!
 //! Two processes of one name, where a state folder was copied, would go on behind each other's rows, each passing over what
-//! the other was faster with: while there are two, [nothing is shipped](Shipping::hold). What was passed over until that
+//! the other was faster with: while there are two, nothing is shipped. What was passed over until that
 //! was known is counted.
 //!
 //! What it does not promise: that what a node recorded in its last moments was shipped when it dies for good. How
@@ -30,7 +30,6 @@ mod verify;
 use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -84,8 +83,11 @@ pub struct Shipping {
     place: Mutex<Option<Place>>,
     progress: Mutex<Progress>,
     others: Others,
-    is_held: AtomicBool,
+    has_twin: HasTwin,
 }
+
+/// Tells whether another process runs as this node.
+pub type HasTwin = Box<dyn Fn() -> bool + Send + Sync>;
 
 /// How far a node's entries are in common.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -133,13 +135,13 @@ impl Shipping {
     pub(super) fn new(
         node: String,
         (store, archive): (&Store, Archive),
-        (log, index): (Arc<Log>, Arc<Index>),
-        clock: Arc<dyn Clock>,
+        (log, index, clock): (Arc<Log>, Arc<Index>, Arc<dyn Clock>),
         metrics: Arc<Metrics>,
+        has_twin: HasTwin,
     ) -> Self {
         let (plain, place, progress) = (Plain::new(store), Mutex::default(), Mutex::default());
-        let (node, others, is_held) = (node.into(), Others::default(), AtomicBool::default());
-        Self { node, archive, plain, log, index, clock, metrics, place, progress, others, is_held }
+        let (node, others) = (node.into(), Others::default());
+        Self { node, archive, plain, log, index, clock, metrics, place, progress, others, has_twin }
     }
 
     /// Returns the name of this node.
@@ -159,11 +161,6 @@ impl Shipping {
             waiting,
             waiting_for: Duration::from_millis(ms.max(0) as u64),
         }
-    }
-
-    /// Ships nothing, or goes on: another process ships as this node, or none does.
-    pub fn hold(&self, is_held: bool) {
-        self.is_held.store(is_held, Ordering::Release);
     }
 
     /// Tells whether entries of a segment may still have to be shipped.
@@ -244,7 +241,7 @@ impl Shipping {
     pub(super) fn ship_all(&self) -> Result<(), QueryError> {
         let until = self.log.committed();
         loop {
-            if self.is_held.load(Ordering::Acquire) {
+            if (self.has_twin)() {
                 return Err(QueryError::Held);
             }
             let mut place = self.place.lock();

@@ -46,7 +46,7 @@ impl Node {
         let metrics = Arc::new(Metrics::new("0", "0"));
         let (clock, time) = (Arc::clone(clock), Arc::clone(clock) as Arc<dyn Clock>);
         let mut opened = open_with(config, keyring, Store::in_memory(), time, Arc::clone(&metrics)).unwrap();
-        opened.log = opened.log.shared(name.to_owned(), &store, metrics);
+        opened.log = opened.log.shared(name.to_owned(), &store, metrics, Box::new(|| false));
         Self { store, opened, clock }
     }
 
