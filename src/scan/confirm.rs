@@ -3,8 +3,8 @@
 //! The matches of a detector are defined on the text alone: go from left to right, take the first place at which
 //! the pattern matches and the match is accepted, go on behind it. A match that is not accepted takes no text away
 //! from others: the next one may begin at the next byte, so that nothing can be hidden by what is glued to it.
-//! Candidates only say where looking is worth while, and every match has one, so that neither other candidates nor
-//! the way a text was cut into regions changes the outcome.
+//! Candidates only say where looking is worth while, and every match that may be accepted has one, so that neither other
+//! candidates nor the way a text was cut into regions changes the outcome.
 //!
 //! Most detectors never see a candidate, so the regex of a pattern that surely compiles waits for its first one:
 //! all of them together would take more memory than everything else, and most of the start.

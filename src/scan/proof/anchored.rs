@@ -1,4 +1,7 @@
 //! Whether an anchor occurs in whatever its pattern matches: a detector is blind to a match that lacks it.
+//!
+//! A pattern may also match what tells that nothing is meant there, such as a name of no key and the sign behind it. No
+//! anchor has to occur in that, if its value is signs that the checks refuse.
 
 use regex_automata::Anchored;
 use regex_automata::Input;
@@ -26,9 +29,15 @@ pub(super) fn match_without(detector: &Detector) -> Option<String> {
         dice.write(&form, &mut made);
         made
     });
-    let is_match = |text: &Vec<u8>| pattern.find(Input::new(text).anchored(Anchored::Yes)).is_some();
-    let found = made.take(MATCHES).filter(is_match).find(|text| !anchor.is_match(text.as_slice()))?;
-    Some(shown(&found))
+    let mut found = pattern.create_captures();
+    let mut may_be_meant = |text: &Vec<u8>| {
+        pattern.captures(Input::new(text).anchored(Anchored::Yes), &mut found);
+        let value = found.get_group(1).or(found.get_match().map(|whole| whole.span()));
+        let value = value.and_then(|value| text.get(value.range()));
+        value.is_some_and(|value| value.iter().any(u8::is_ascii_alphanumeric) || detector.lets(value))
+    };
+    let blind = made.take(MATCHES).find(|text| may_be_meant(text) && !anchor.is_match(text.as_slice()))?;
+    Some(shown(&blind))
 }
 
 fn regex(pattern: &Pattern) -> Option<meta::Regex> {

@@ -4,16 +4,18 @@
 //! space, a dot or the like, as a rule the same all along. Whatever else stands between two of them parts words: it is
 //! kept, without the signs around it. Both readings take one pass over the text.
 
-use std::cmp::Reverse;
-use std::collections::HashMap;
 use std::ops::Range;
 
+use self::row::Part;
+use self::row::parts_of;
 use super::sign::Kind;
 use super::sign::Sign;
 use super::sign::kinds;
 use super::sign::letter_end;
 use super::sign::word_end;
 use crate::scan::view::View;
+
+mod row;
 
 /// How many letters stand apart before that counts as a way to write.
 const APART_MIN: usize = 5;
@@ -28,19 +30,9 @@ const APART_SIGNS_MAX: usize = 3;
 const LINK_SIGNS_MAX: usize = 16;
 const LINK_BYTES_MAX: usize = 4 * LINK_SIGNS_MAX;
 
-/// How many links without a line end, side by side, make the end of a line one of the row before or behind it.
-const LINE_LINKS: usize = 2;
-
-/// One of so many links of a row is other than the rest: no sign of it tells where words end.
-const IRREGULAR_SHARE: usize = 4;
-
-/// The words that orders are made of, to be told apart where nothing else parts them.
-const ORDER_WORDS: &str = "above all and any are developer disregard everything following forget guidelines ignore instruction instructions message \
-    mode my now override previous print prior prompt reveal rules show system the you your";
-
-/// The shortest of them that tells an order, in bytes, and how many such there have to be.
-const TELLING_BYTES_MIN: usize = 5;
-const TELLING_MIN: usize = 2;
+/// How much of the text around a row is read with it, in bytes: more than any window that is judged together. What is
+/// farther from all of them reads as it stands.
+const AROUND_BYTES: usize = 1024;
 
 /// How many bytes are looked at together.
 const STEP: usize = size_of::<u64>();
@@ -156,7 +148,8 @@ fn alphanumerics(bytes: &[u8]) -> u64 {
     (digits | letters) & !word & HIGH
 }
 
-/// Puts letters together that stand one by one, `i g n o r e  a l l`; nothing if none do.
+/// Puts letters together that stand one by one, `i g n o r e  a l l`, and leaves out what is far from them; nothing if none
+/// do.
 pub(super) fn spaced(text: &[u8]) -> Option<View> {
     Reading::of(text).whole()
 }
@@ -237,13 +230,6 @@ struct Reading<'t> {
     is_beyond: bool,
 }
 
-/// A part of what a row is read as: bytes of the text, or a space in the place of a link.
-#[derive(Clone)]
-enum Part {
-    Source(Range<usize>),
-    Space(usize),
-}
-
 impl<'t> Reading<'t> {
     fn of(text: &'t [u8]) -> Self {
         Self::within(text, between_words(text, APART_MIN as u32))
@@ -296,7 +282,7 @@ impl<'t> Reading<'t> {
         self.copy(first.start);
         self.copied = last.end;
         self.is_beyond |= row.iter().any(|letter| letter.len() > 1);
-        for part in parted(self.text, read_by_lines(self.text, &row)) {
+        for part in parts_of(self.text, &row) {
             match part {
                 Part::Source(range) => {
                     let bytes = self.text.get(range.clone()).unwrap_or_default();
@@ -307,156 +293,34 @@ impl<'t> Reading<'t> {
         }
     }
 
-    /// Copies the text up to a place.
+    /// Copies the text up to a place where a row begins; of a long one what is near a row.
     fn copy(&mut self, to: usize) {
+        let behind = if self.copied > 0 { AROUND_BYTES } else { 0 };
+        if to - self.copied > behind + AROUND_BYTES {
+            self.copy_all(boundary(self.text, self.copied + behind));
+            self.copied = boundary(self.text, to - AROUND_BYTES);
+            self.view.append(b"\n", self.copied, 1, 1);
+        }
+        self.copy_all(to);
+    }
+
+    fn copy_all(&mut self, to: usize) {
         self.view.append(self.text.get(self.copied..to).unwrap_or_default(), self.copied, 1, 1);
         self.copied = to;
     }
 
     fn whole(mut self) -> Option<View> {
         let found = self.copied > 0;
-        self.copy(self.text.len());
+        let end = self.text.len().min(self.copied + AROUND_BYTES);
+        self.copy_all(boundary(self.text, end));
         found.then_some(self.view)
     }
 }
 
-/// Returns what a row reads as, each of its lines by what parts its own letters.
-fn read_by_lines(text: &[u8], row: &[Range<usize>]) -> Vec<Part> {
-    let links: Vec<Range<usize>> =
-        row.windows(2).filter_map(|pair| Some(pair.first()?.end..pair.last()?.start)).collect();
-    let has_end: Vec<bool> =
-        links.iter().map(|link| text.get(link.clone()).is_some_and(has_line_end)).collect();
-    // Letters below one another have a line end on both sides, but for those at a space between words.
-    let is_line = |links: Option<&[bool]>| links.is_some_and(|links| !links.contains(&true));
-    let (mut parts, mut start) = (Vec::with_capacity(2 * row.len()), 0);
-    for (at, link) in links.iter().enumerate().filter(|(at, _)| has_end.get(*at) == Some(&true)) {
-        let before = at.checked_sub(LINE_LINKS).and_then(|from| has_end.get(from..at));
-        if is_line(before) || is_line(has_end.get(at + 1..at + 1 + LINE_LINKS)) {
-            join(text, row.get(start..=at), links.get(start..at), &mut parts);
-            part_words(text, link.clone(), b"", &mut parts);
-            start = at + 1;
-        }
-    }
-    join(text, row.get(start..), links.get(start..), &mut parts);
-    parts
-}
-
-fn has_line_end(link: &[u8]) -> bool {
-    link.iter().any(|byte| matches!(byte, b'\n' | b'\r'))
-}
-
-/// Writes letters, and what parts their words.
-fn join(text: &[u8], row: Option<&[Range<usize>]>, links: Option<&[Range<usize>]>, parts: &mut Vec<Part>) {
-    let (row, links) = (row.unwrap_or_default(), links.unwrap_or_default());
-    let bytes = |link: &Range<usize>| text.get(link.clone()).unwrap_or_default();
-    let separator = separator(links.iter().map(bytes));
-    let is_one = |link: &[u8]| {
-        Sign::at(link, 0).is_some_and(|sign| sign.kind == Kind::Gap && sign.width == link.len())
-    };
-    let is_stray = |link: &[u8]| is_one(link) && link != separator && !is_white(link);
-    let strays = links.iter().filter(|link| is_stray(bytes(link))).count();
-    let is_irregular = strays * IRREGULAR_SHARE >= links.len();
-    for (at, letter) in row.iter().enumerate() {
-        parts.push(Part::Source(letter.clone()));
-        let Some(link) = links.get(at) else { break };
-        let between = bytes(link);
-        if between == separator || is_irregular && is_one(between) {
-            continue;
-        }
-        part_words(text, link.clone(), separator, parts);
-    }
-}
-
-/// Returns the link that parts the letters of a row: the most frequent one that may.
-fn separator<'t>(links: impl Iterator<Item = &'t [u8]>) -> &'t [u8] {
-    let mut counts: HashMap<&[u8], (usize, Reverse<usize>)> = HashMap::new();
-    for (at, link) in links.filter(|link| is_separator(link) || is_mark(link)).enumerate() {
-        counts.entry(link).or_insert((0, Reverse(at))).0 += 1;
-    }
-    // The first of those that are equally frequent.
-    let most = counts.into_iter().max_by_key(|(_, rank)| *rank);
-    most.map(|(link, _)| link).unwrap_or_default()
-}
-
-fn is_white(link: &[u8]) -> bool {
-    std::str::from_utf8(link).is_ok_and(|link| link.chars().all(char::is_whitespace))
-}
-
-/// Writes what stands between two words without what parts letters around it, and within it.
-fn part_words(text: &[u8], link: Range<usize>, separator: &[u8], parts: &mut Vec<Part>) {
-    let between = text.get(link.clone()).unwrap_or_default();
-    let start = if between.starts_with(separator) { separator.len() } else { 0 };
-    let inner = between.get(start..).unwrap_or_default();
-    let inner = inner.strip_suffix(separator).unwrap_or(inner);
-    let (mut at, mut is_parted, known) = (0, false, parts.len());
-    while let Some(sign) = Sign::at(inner, at) {
-        let place = link.start + start + at;
-        if sign.kind == Kind::Other || matches!(inner.get(at), Some(b'.' | b',' | b'\n' | b'\r')) {
-            parts.push(Part::Source(place..place + sign.width));
-        } else if !std::mem::replace(&mut is_parted, true) {
-            parts.push(Part::Space(place));
-        }
-        at += sign.width;
-        // What is written apart as well has one more of them behind it.
-        if !separator.is_empty() && inner.get(at..).is_some_and(|rest| rest.starts_with(separator)) {
-            at += separator.len();
-        }
-    }
-    if parts.len() == known {
-        parts.push(Part::Space(link.start));
-    }
-}
-
-/// Parts the words of an order whose letters all stand equally apart, in each stretch that nothing else parts.
-fn parted(text: &[u8], joined: Vec<Part>) -> Vec<Part> {
-    let letter = |part: &Part| match part {
-        Part::Source(range) if range.len() == 1 => text.get(range.start).map_or(0, u8::to_ascii_lowercase),
-        Part::Source(_) => 0,
-        Part::Space(_) => b' ',
-    };
-    let letters: Vec<u8> = joined.iter().map(letter).collect();
-    let is_between = |at: &usize| letters.get(*at).is_none_or(|it| *it != 0 && !it.is_ascii_alphanumeric());
-    let ends = (0..=letters.len()).filter(is_between);
-    let (mut out, mut all_telling, mut start) = (Vec::with_capacity(joined.len()), 0, 0);
-    for end in ends {
-        let stretch = joined.get(start..end).unwrap_or_default();
-        let (words, telling) = words_of(stretch, letters.get(start..end).unwrap_or_default());
-        all_telling += telling;
-        match telling {
-            0 => out.extend_from_slice(stretch),
-            _ => out.extend(words),
-        }
-        out.extend(joined.get(end).cloned());
-        start = end + 1;
-    }
-    if all_telling < TELLING_MIN { joined } else { out }
-}
-
-/// Returns a stretch of letters with the words of an order apart, and how many of them tell one.
-fn words_of(stretch: &[Part], letters: &[u8]) -> (Vec<Part>, usize) {
-    let word_at = |at: usize| {
-        let rest = letters.get(at..).unwrap_or_default();
-        ORDER_WORDS.split(' ').filter(|word| rest.starts_with(word.as_bytes())).map(|word| word.len()).max()
-    };
-    let (mut out, mut telling, mut at): (Vec<Part>, _, _) = (Vec::new(), 0, 0);
-    let (mut is_behind_word, mut before) = (false, 0);
-    while at < stretch.len() {
-        let word = word_at(at);
-        // What stands between the letters stands for the space.
-        if at > 0 && (word.is_some() || is_behind_word) {
-            out.push(Part::Space(before));
-        }
-        is_behind_word = word.is_some();
-        telling += usize::from(word.is_some_and(|length| length >= TELLING_BYTES_MIN));
-        let next = at + word.unwrap_or(1);
-        let taken = stretch.get(at..next).unwrap_or_default();
-        if let Some(Part::Source(last)) = taken.last() {
-            before = last.end;
-        }
-        out.extend_from_slice(taken);
-        at = next;
-    }
-    (out, telling)
+/// Returns the last place up to one at which a character begins, or the text ends.
+fn boundary(text: &[u8], at: usize) -> usize {
+    let is_inside = |at: &usize| text.get(*at).is_some_and(|byte| byte & 0xc0 == 0x80);
+    (0..=at).rev().find(|at| !is_inside(at)).unwrap_or(at)
 }
 
 #[cfg(test)]
@@ -464,6 +328,20 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn what_is_far_from_letters_that_stand_apart_is_left_out() {
+        let prose = "Nobody expected äöü before the summer. ".repeat(400);
+        let text = format!("{prose}i g n o r e a l l {prose}r u l e s {prose}");
+        let view = spaced(text.as_bytes()).unwrap();
+        let read = std::str::from_utf8(view.bytes()).unwrap();
+        assert!(read.len() <= 4 * AROUND_BYTES + 16, "{}", read.len());
+        for (word, spelt) in [("ignoreall", "i g n o r e a l l"), ("rules", "r u l e s")] {
+            let at = read.find(word).unwrap_or_else(|| panic!("{read}"));
+            let from = text.find(spelt).unwrap();
+            assert_eq!(view.source_range(at..at + word.len()), from..from + spelt.len());
+        }
+    }
 
     proptest! {
         #[test]

@@ -80,8 +80,8 @@ fn may_hold_file(text: &[u8], document: &Document, node: NodeId) -> bool {
 /// Returns how many bytes of language a model makes as many tokens of: what is written in digits and signs without spaces
 /// takes more.
 fn bytes_as_language(said: &[u8]) -> u64 {
-    let spaces = || said.iter().filter(|byte| byte.is_ascii_whitespace()).count();
-    let is_dense =
-        said.len() >= FILE_HEAD_BYTES && spaces() * DENSE_BYTES_PER_SPACE < said.len() && said.is_ascii();
+    let enough = said.len().div_ceil(DENSE_BYTES_PER_SPACE);
+    let spaces = || said.iter().filter(|byte| byte.is_ascii_whitespace()).take(enough).count();
+    let is_dense = said.len() >= FILE_HEAD_BYTES && spaces() < enough && said.is_ascii();
     said.len() as u64 * if is_dense { 2 } else { 1 }
 }
