@@ -296,7 +296,7 @@ impl<'t> Reading<'t> {
     /// Copies the text up to a place where a row begins; of a long one what is near a row.
     fn copy(&mut self, to: usize) {
         let behind = if self.copied > 0 { AROUND_BYTES } else { 0 };
-        if to - self.copied > behind + AROUND_BYTES {
+        if to.saturating_sub(self.copied) > behind + AROUND_BYTES {
             self.copy_all(boundary(self.text, self.copied + behind));
             self.copied = boundary(self.text, to - AROUND_BYTES);
             self.view.append(b"\n", self.copied, 1, 1);
@@ -317,10 +317,10 @@ impl<'t> Reading<'t> {
     }
 }
 
-/// Returns the last place up to one at which a character begins, or the text ends.
+/// Returns the last place up to one at which a character begins, or the text ends; the place itself in what is no text.
 fn boundary(text: &[u8], at: usize) -> usize {
     let is_inside = |at: &usize| text.get(*at).is_some_and(|byte| byte & 0xc0 == 0x80);
-    (0..=at).rev().find(|at| !is_inside(at)).unwrap_or(at)
+    (at.saturating_sub(3)..=at).rev().find(|at| !is_inside(at)).unwrap_or(at)
 }
 
 #[cfg(test)]
