@@ -19,6 +19,7 @@ use crate::policy::reload::Reloader;
 use crate::proxy::gate::ByteBudget;
 use crate::store::Store;
 use crate::telemetry::Telemetry;
+use crate::telemetry::metrics::Metrics;
 
 /// Returns what callers have left, under quotas that follow the rules.
 pub(super) fn buckets(state: &State, clock: &dyn Clock) -> Arc<Buckets> {
@@ -49,12 +50,14 @@ pub(super) fn add_tasks(
     }
 }
 
-/// Returns the room for bytes that wait, which follows the rules.
-pub(super) fn room(reloader: &Reloader) -> Arc<ByteBudget> {
+/// Returns the room for bytes that wait, which follows the rules, and is measured.
+pub(super) fn room(reloader: &Reloader, metrics: &Metrics) -> Arc<ByteBudget> {
     let rules = reloader.handle();
     let room = ByteBudget::new(rules.load().limits.buffered_bytes_total);
     let followed = Arc::clone(&room);
     reloader.subscribe(move |_| followed.resize(rules.load().limits.buffered_bytes_total));
+    let measured = Arc::clone(&room);
+    metrics.follow_buffered(move || measured.used());
     room
 }
 

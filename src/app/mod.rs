@@ -459,7 +459,7 @@ fn gateway(
         config: config.proxy.clone(),
         rules: state.reloader.handle(),
         upstreams,
-        budget: limits::room(&state.reloader),
+        budget: limits::room(&state.reloader, &telemetry.metrics),
         own,
         buckets: Arc::clone(buckets),
         guardrails: Arc::clone(&state.agents.guardrails),

@@ -107,7 +107,6 @@ impl Gateway {
         self.conclude_trial(exchange).await;
         self.observe_agent(exchange).await;
         exchange.reserved = None;
-        self.telemetry.metrics.buffered(self.budget.used());
         if is_local {
             return;
         }

@@ -26,6 +26,7 @@ use self::parts::Recording;
 use self::parts::Standing;
 use self::parts::Traffic;
 use self::registering::counters_gauge;
+use self::registering::pulled;
 
 /// From 50 microseconds to a minute.
 const SECONDS: [f64; 16] =
@@ -191,9 +192,10 @@ impl Metrics {
         self.traffic.in_flight.dec();
     }
 
-    /// Sets the bytes held in memory.
-    pub fn buffered(&self, bytes: usize) {
-        self.traffic.buffered_bytes.set(bytes as i64);
+    /// Says from now on how many bytes of bodies are held in memory: as many as `held` tells whenever metrics are read.
+    pub fn follow_buffered(&self, held: impl Fn() -> usize + Send + Sync + 'static) {
+        let held = move || held() as f64;
+        pulled(&self.registry, "buffered_body_bytes", "Bytes of bodies held in memory.", held);
     }
 
     /// Measures one write of the audit log, of however many entries, and whether it succeeded or not.

@@ -167,6 +167,9 @@ fn frames(gateway: &Gateway) {
 const ROOM: &str = "[limits]\nmax_inspect_bytes = 1000000\nbuffered_bytes_total = 1048576\n";
 const EVENT: &[u8] = b"data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"one \"}}]}\n\n";
 
+/// How much of an event that does not end a stream holds back.
+const HELD: usize = 600_000;
+
 /// Returns a body that takes so many bytes of room, and as many for its texts while it is judged.
 fn body_of(bytes: usize) -> Vec<u8> {
     post("/v1/chat/completions", "", &format!("\"{}\"", "a".repeat(bytes - 2)))
@@ -188,18 +191,17 @@ fn a_body_that_has_left_takes_no_room_while_its_answer_comes() {
 
 #[test]
 fn what_a_stream_holds_back_is_of_the_room_of_all() {
-    let unfinished = crate::upstream::chunk(format!("data: \"{}", "a".repeat(600_000)).as_bytes());
+    let unfinished = crate::upstream::chunk(format!("data: \"{}", "a".repeat(HELD)).as_bytes());
     let begun = [crate::upstream::chunked_head("text/event-stream"), crate::upstream::chunk(EVENT)].concat();
     let upstream = Upstream::start(vec![Step::Send(begun), Step::Send(unfinished), Step::Wait]);
     let gateway = gateway(&upstream, &format!("{ROOM}{UNLIMITED}"));
     let mut stream = Client::connect(gateway.proxy);
     stream.send(&body_of(10));
     assert_eq!(stream.head().expect("an answer begins").status, 200);
-    until("what the stream holds is counted", || {
-        let mut other = Client::connect(gateway.proxy);
-        other.send(&body_of(300_000));
-        other.head().expect("an answer").status == 503
-    });
+    until("what the stream holds is counted", || gateway.buffered_bytes() >= HELD);
+    let mut other = Client::connect(gateway.proxy);
+    other.send(&body_of(300_000));
+    assert_eq!(other.head().expect("an answer").status, 503);
     drop(stream);
     // Where others take the room, a stream that needs much of it ends, and says why; a little may be had always.
     let head = "POST /v1/embeddings HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\n";

@@ -15,6 +15,8 @@ use std::time::Instant;
 use serde_json::Value;
 use tempfile::TempDir;
 
+use crate::wire::exchange;
+
 /// How long the gateway may take to be ready; patterns are compiled and proven in that time.
 const START_LIMIT: Duration = Duration::from_secs(60);
 /// What one test's gateway compiled, the others read.
@@ -125,6 +127,20 @@ impl Gateway {
     pub fn admin_key(&self) -> String {
         let key = fs::read_to_string(self.directory.path().join("state/admin.key"));
         key.expect("the first start writes the key").trim().to_owned()
+    }
+
+    /// Returns the metric of a name, labels and all, as `/metrics` has it.
+    pub fn metric(&self, name: &str) -> String {
+        let key = self.admin_key();
+        let ask = format!("GET /metrics HTTP/1.1\r\nhost: localhost\r\nx-api-key: {key}\r\n\r\n");
+        let page = exchange(self.admin, ask.as_bytes()).text();
+        let line = page.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+        line.expect("the metric is there").to_owned()
+    }
+
+    /// Returns how many bytes the gateway says that it holds.
+    pub fn buffered_bytes(&self) -> usize {
+        self.metric("portcullis_buffered_body_bytes").parse().expect("a number of bytes")
     }
 
     /// Returns the directory with `gateway.toml`, `state/` and `plugins/`.

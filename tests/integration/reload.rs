@@ -111,11 +111,11 @@ fn reloads_under_load_fail_nothing_and_mix_nothing() {
 
 /// Rewrites the file wrongly: the old rules stay, it is counted, and every fault is told.
 fn a_faulty_file_changes_nothing(gateway: &Gateway, revision: u64) {
-    assert_eq!(metric(gateway, "portcullis_config_last_reload_successful"), "1");
+    assert_eq!(gateway.metric("portcullis_config_last_reload_successful"), "1");
     gateway.rewrite("[policies.default]\nfail_mode = \"ajar\"\n\n[limtis]\nscan_ms = 5\n");
     gateway.signal("HUP");
     let deadline = Instant::now() + PATIENCE;
-    while metric(gateway, "portcullis_config_last_reload_successful") != "0" {
+    while gateway.metric("portcullis_config_last_reload_successful") != "0" {
         assert!(Instant::now() < deadline, "a faulty file was not noticed");
     }
     assert_eq!(revision_in_force(gateway.proxy), revision, "a faulty file changed something");
@@ -189,12 +189,6 @@ fn revision(response: &Response) -> u64 {
         .collect();
     let [one] = named.as_slice() else { panic!("{named:?} in {} {}", response.status, response.text()) };
     one.strip_prefix("default@").and_then(|number| number.parse().ok()).expect("policy@revision")
-}
-
-fn metric(gateway: &Gateway, name: &str) -> String {
-    let page = exchange(gateway.admin, b"GET /metrics HTTP/1.1\r\nhost: localhost\r\n\r\n").text();
-    let line = page.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
-    line.expect("the metric is there").to_owned()
 }
 
 fn chat(text: &str, stream: bool) -> String {

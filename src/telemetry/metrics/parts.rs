@@ -29,7 +29,6 @@ pub(super) struct Traffic {
     pub(super) provider_failures: IntCounterVec,
     pub(super) spans_lost: IntCounterVec,
     pub(super) in_flight: IntGauge,
-    pub(super) buffered_bytes: IntGauge,
     pub(super) panics: IntCounter,
 }
 
@@ -118,7 +117,6 @@ impl Traffic {
                 &["reason"],
             ),
             in_flight: gauge(registry, "inflight_requests", "Exchanges under way."),
-            buffered_bytes: gauge(registry, "buffered_body_bytes", "Bytes of bodies held in memory."),
             panics: counter(registry, "panics_total", "Panics that were caught."),
         }
     }

@@ -9,13 +9,16 @@ use prometheus::IntCounterVec;
 use prometheus::IntGauge;
 use prometheus::IntGaugeVec;
 use prometheus::Opts;
+use prometheus::PullingGauge;
 use prometheus::Registry;
 use prometheus::core::Collector;
 
 use super::exemplar::Latency;
 
+const PREFIX: &str = "portcullis";
+
 fn opts(name: &str, help: &str) -> Opts {
-    Opts::new(name, help).namespace("portcullis")
+    Opts::new(name, help).namespace(PREFIX)
 }
 
 fn register<C: Collector + Clone + 'static>(registry: &Registry, metric: prometheus::Result<C>) -> C {
@@ -42,6 +45,16 @@ pub(super) fn gauge(registry: &Registry, name: &str, help: &str) -> IntGauge {
 
 pub(super) fn float_gauge(registry: &Registry, name: &str, help: &str) -> Gauge {
     register(registry, Gauge::with_opts(opts(name, help)))
+}
+
+/// Registers a gauge that asks for its value whenever metrics are read.
+pub(super) fn pulled(
+    registry: &Registry,
+    name: &str,
+    help: &str,
+    value: impl Fn() -> f64 + Send + Sync + 'static,
+) {
+    register(registry, PullingGauge::new(format!("{PREFIX}_{name}"), help, Box::new(value)));
 }
 
 pub(super) fn histogram(registry: &Registry, name: &str, help: &str, buckets: &[f64]) -> Histogram {
