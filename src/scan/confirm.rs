@@ -60,6 +60,7 @@ pub struct Confirm {
     pattern: Pattern,
     start: Start,
     width_max: usize,
+    /// How many ends are asked of the regex: those of a group that is less than the match take it much longer.
     slots: usize,
     /// Whether every match begins at the edge of a word.
     at_edge: bool,
@@ -145,7 +146,8 @@ impl Confirm {
         let pattern = detector.pattern.clone();
         let hir = pattern.hir();
         let width_max = detector.pattern.width_max();
-        let slots = if detector.pattern.has_group() { 4 } else { 2 };
+        let is_within = detector.pattern.has_group() && !is_group(&hir);
+        let slots = if is_within { 4 } else { 2 };
         let at_edge = hir.properties().look_set_prefix().contains(Look::WordAscii);
         let opening = Opening::of(&hir);
         let one_by_one = matches!(start, Start::Known { .. });
@@ -313,6 +315,18 @@ fn built(hir: &Hir, width_max: usize) -> Result<meta::Regex, Box<meta::BuildErro
     meta::Builder::new().configure(config).build_from_hir(hir).map_err(Box::new)
 }
 
+/// Tells whether a pattern is all one group but for what it sees around itself.
+fn is_group(hir: &Hir) -> bool {
+    match hir.kind() {
+        HirKind::Capture(_) => true,
+        HirKind::Concat(parts) => {
+            let mut wide = parts.iter().filter(|part| !matches!(part.kind(), HirKind::Look(_)));
+            wide.next().is_some_and(is_group) && wide.next().is_none()
+        }
+        _ => false,
+    }
+}
+
 /// Returns how large the automaton of a pattern may get, its counts spelt out, in bytes.
 fn automaton_bytes(hir: &Hir) -> usize {
     // Captures, branches and joins have two states of their own.
@@ -398,6 +412,7 @@ mod tests {
             ("[0-9]{2}", None, "2468", vec![(0, 2), (2, 4)]),
             ("[a-z]{1,9}@([0-9]{1,3})", Some("@[0-9]"), "ab@12 c@34d@56", vec![(0, 5), (6, 10), (10, 14)]),
             ("(?:a|ab)(?:c|bcd)2", None, "abcd2", vec![(0, 5)]),
+            (r"\b(k[0-9]{2})\b", None, "k12 ak14 k34", vec![(0, 3), (9, 12)]),
         ] {
             assert_eq!(placed(pattern, anchor, text, 0..text.len()), expected, "{pattern}");
         }

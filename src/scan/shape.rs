@@ -323,11 +323,6 @@ impl ByteSet {
         Self([one | more[0], two | more[1], three | more[2], four | more[3]])
     }
 
-    /// Returns a bit for each byte, from the lowest on.
-    pub fn words(&self) -> [u64; 4] {
-        self.0
-    }
-
     /// Tells whether the set has a byte.
     pub fn contains(&self, byte: u8) -> bool {
         self.0[usize::from(byte / 64)] & (1 << (byte % 64)) != 0

@@ -29,6 +29,7 @@ mod braille;
 mod code;
 mod columns;
 mod deflate;
+mod excerpt;
 mod group;
 mod gzip;
 mod letters;

@@ -26,6 +26,19 @@ const LABEL_BYTES_MIN: usize = 8;
 const SCHEME_BYTES_MAX: usize = 8;
 /// Times an address is unescaped, and times an address within an address is looked into.
 const DEPTH_MAX: usize = 3;
+/// Marks a byte that is no digit.
+const NO_DIGIT: u8 = u8::MAX;
+/// What each byte stands for in base64, usual and of addresses.
+const BASE64_DIGITS: [u8; 256] = {
+    let mut digits = digits_of(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/");
+    digits[b'-' as usize] = 62;
+    digits[b'_' as usize] = 63;
+    digits
+};
+/// What each byte stands for in base32, in whichever case.
+const BASE32_DIGITS: [u8; 256] = either_case(digits_of(BASE32));
+/// What each byte stands for in hexadecimal, in whichever case.
+const HEX_DIGITS: [u8; 256] = either_case(digits_of(b"0123456789ABCDEF"));
 /// Sites whose addresses hold the drawing or the program that they show.
 const SHOWN_BY: &[&str] = &["mermaid.ink", "mermaid.live", "plantuml.com", "play.vuejs.org"];
 
@@ -56,9 +69,7 @@ fn is_carrier(address: &[u8], depth: usize, so_far: &mut usize, says_enough: fn(
         match is_address(&text) {
             _ if *so_far > READ_BYTES_MAX => true,
             true => depth > 1 && is_carrier(text.as_bytes(), depth - 1, so_far, says_enough),
-            false => {
-                text.len() >= TEXT_BYTES_MIN && !is_signed(&text) && !is_drawn(&text) && says_enough(&text)
-            }
+            false => !is_signed(&text) && !is_drawn(&text) && says_enough(&text),
         }
     };
     places(host).chain([&joined[..]]).chain(places(tail)).any(|place| readings(place).any(&mut carries))
@@ -92,6 +103,27 @@ fn is_drawn(text: &str) -> bool {
     text.starts_with("<svg") || text.starts_with("<?xml")
 }
 
+/// Returns what each byte stands for as a digit of an alphabet.
+const fn digits_of(alphabet: &[u8]) -> [u8; 256] {
+    let mut digits = [NO_DIGIT; 256];
+    let mut value = 0;
+    while value < alphabet.len() {
+        digits[alphabet[value] as usize] = value as u8;
+        value += 1;
+    }
+    digits
+}
+
+/// Has small letters stand for what capitals do.
+const fn either_case(mut digits: [u8; 256]) -> [u8; 256] {
+    let mut byte = b'A';
+    while byte <= b'Z' {
+        digits[byte.to_ascii_lowercase() as usize] = digits[byte as usize];
+        byte += 1;
+    }
+    digits
+}
+
 /// Undoes percent escapes, also those of escapes.
 fn unescaped(address: &[u8]) -> Vec<u8> {
     let mut plain = address.to_vec();
@@ -102,8 +134,9 @@ fn unescaped(address: &[u8]) -> Vec<u8> {
         let mut next = Vec::with_capacity(plain.len());
         let mut rest = &plain[..];
         while let [first, tail @ ..] = rest {
+            let digit = |byte: u8| Some(HEX_DIGITS[usize::from(byte)]).filter(|value| *value != NO_DIGIT);
             let escaped = match rest {
-                [b'%', high, low, ..] => hex_digit(*high).zip(hex_digit(*low)),
+                [b'%', high, low, ..] => digit(*high).zip(digit(*low)),
                 _ => None,
             };
             next.push(escaped.map_or(*first, |(high, low)| high << 4 | low));
@@ -116,23 +149,24 @@ fn unescaped(address: &[u8]) -> Vec<u8> {
 
 /// Returns what follows each place where an encoded value may begin.
 fn places(part: &[u8]) -> impl Iterator<Item = &[u8]> {
-    let begins = |at: usize| {
-        base64_digit(part[at]).is_some()
-            && at
-                .checked_sub(1)
-                .is_none_or(|before| part[before] == b'/' || base64_digit(part[before]).is_none())
+    let is_digit = move |at: usize| BASE64_DIGITS[usize::from(part[at])] != NO_DIGIT;
+    let begins = move |at: usize| {
+        is_digit(at) && at.checked_sub(1).is_none_or(|before| part[before] == b'/' || !is_digit(before))
     };
     (0..part.len()).filter(move |at| begins(*at)).map(|at| &part[at..])
 }
 
-/// Returns what a place says in each encoding, as far as it can be read.
+/// Returns what a place says in each encoding, as far as it can be read, where that is enough to say something.
 fn readings(place: &[u8]) -> impl Iterator<Item = String> {
-    [read(place, 6, base64_digit), read(place, 5, base32_digit), read(place, 4, hex_digit)].into_iter()
+    [(6, &BASE64_DIGITS), (5, &BASE32_DIGITS), (4, &HEX_DIGITS)]
+        .into_iter()
+        .filter_map(|(bits, digits)| read(place, bits, digits))
 }
 
-fn read(place: &[u8], bits: u32, digit: fn(u8) -> Option<u8>) -> String {
+fn read(place: &[u8], bits: u32, digits: &[u8; 256]) -> Option<String> {
     let (mut held, mut count) = (0_u32, 0);
-    let whole = place.iter().map_while(|byte| digit(*byte)).filter_map(move |value| {
+    let values = place.iter().map(|byte| digits[usize::from(*byte)]).take_while(|value| *value != NO_DIGIT);
+    let whole = values.filter_map(|value| {
         held = held << bits & 0xffff | u32::from(value);
         count += bits;
         count.checked_sub(8).map(|left| {
@@ -141,28 +175,18 @@ fn read(place: &[u8], bits: u32, digit: fn(u8) -> Option<u8>) -> String {
         })
     });
     let printable = |byte: &u8| !byte.is_ascii_control() || byte.is_ascii_whitespace();
-    let bytes: Vec<u8> = whole.take_while(printable).take(TEXT_BYTES_MAX).collect();
-    let length = str::from_utf8(&bytes).map_or_else(|fault| fault.valid_up_to(), str::len);
-    String::from_utf8_lossy(bytes.get(..length).unwrap_or_default()).into_owned()
-}
-
-fn base64_digit(byte: u8) -> Option<u8> {
-    match byte {
-        b'A'..=b'Z' => Some(byte - b'A'),
-        b'a'..=b'z' => Some(byte - b'a' + 26),
-        b'0'..=b'9' => Some(byte - b'0' + 52),
-        b'+' | b'-' => Some(62),
-        b'/' | b'_' => Some(63),
-        _ => None,
+    let mut readable = whole.take_while(printable).take(TEXT_BYTES_MAX);
+    // Most places say nothing, which their first bytes tell.
+    let mut head = [0; TEXT_BYTES_MIN];
+    for to in &mut head {
+        *to = readable.next()?;
     }
-}
-
-fn base32_digit(byte: u8) -> Option<u8> {
-    BASE32.iter().position(|known| *known == byte.to_ascii_uppercase()).map(|at| at as u8)
-}
-
-fn hex_digit(byte: u8) -> Option<u8> {
-    char::from(byte).to_digit(16).map(|digit| digit as u8)
+    if str::from_utf8(&head).is_err_and(|fault| fault.error_len().is_some()) {
+        return None;
+    }
+    let bytes: Vec<u8> = head.into_iter().chain(readable).collect();
+    let said = bytes.utf8_chunks().next()?.valid();
+    (said.len() >= TEXT_BYTES_MIN).then(|| said.to_owned())
 }
 
 #[cfg(test)]

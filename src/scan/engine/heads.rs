@@ -13,6 +13,9 @@ const WINDOW_BYTES: usize = 32;
 /// How many pairs of bytes there are.
 const PAIRS: usize = 1 << 16;
 
+/// How many kinds of bytes are told apart behind the first two: digits, capitals, small letters, and all others.
+const KINDS: usize = 4;
+
 /// All beginnings.
 #[derive(Debug, Default)]
 pub(super) struct Heads {
@@ -20,8 +23,8 @@ pub(super) struct Heads {
     at_edges: Tables,
     /// Those that may begin within a word.
     anywhere: Tables,
-    /// By the first byte and the second, as bits: whether one of them begins with the two.
-    pairs: Vec<u64>,
+    /// By the first byte and the second, as bits: of which kinds the two bytes behind them may be.
+    behind: Vec<u16>,
 }
 
 /// Any number of beginnings.
@@ -46,13 +49,17 @@ struct Table {
 impl Heads {
     /// Adds a beginning under its group.
     pub(super) fn add(&mut self, group: u32, lead: &Lead) {
-        self.pairs.resize(PAIRS / u64::BITS as usize, 0);
-        let (first, second) = (lead.places.first(), lead.places.get(1));
-        let seconds = second.map_or([u64::MAX; 4], ByteSet::words);
-        for (byte, pairs) in (0..=u8::MAX).zip(self.pairs.chunks_exact_mut(seconds.len())) {
-            if first.is_none_or(|set| set.contains(byte)) {
-                pairs.iter_mut().zip(seconds).for_each(|(known, second)| *known |= second);
-            }
+        self.behind.resize(PAIRS, 0);
+        let any = ByteSet::of(0, u8::MAX);
+        let [first, second, third, fourth] = [0, 1, 2, 3].map(|at| *lead.places.get(at).unwrap_or(&any));
+        let mut kinds = 0;
+        for (one, next) in (0..KINDS).flat_map(|one| (0..KINDS).map(move |next| (one, next))) {
+            let agrees = has_kind(&third, one) && has_kind(&fourth, next);
+            kinds |= u16::from(agrees) << (one * KINDS + next);
+        }
+        for (one, pairs) in (0..=u8::MAX).zip(self.behind.chunks_exact_mut(usize::from(u8::MAX) + 1)) {
+            let of_first = (0..=u8::MAX).zip(pairs).filter(|_| first.contains(one));
+            of_first.filter(|(next, _)| second.contains(*next)).for_each(|(_, known)| *known |= kinds);
         }
         match lead.at_edge {
             true => self.at_edges.add(group, lead),
@@ -62,7 +69,7 @@ impl Heads {
 
     /// Reports the group and the end of every beginning in a text, until `report` returns false; false if it did.
     pub(super) fn scan(&self, text: &[u8], mut report: impl FnMut(u32, usize) -> bool) -> bool {
-        if self.pairs.is_empty() {
+        if self.behind.is_empty() {
             return true;
         }
         for (index, window) in text.chunks(WINDOW_BYTES).enumerate() {
@@ -84,13 +91,13 @@ impl Heads {
         true
     }
 
-    /// Tells whether one of the beginnings agrees with the first two bytes at an offset.
+    /// Tells whether one of the beginnings agrees with the first two bytes at an offset, and with the kinds of the next two.
     #[inline]
     fn may_begin(&self, text: &[u8], at: usize) -> bool {
-        // At the end of the text any second byte will do: the walk looks again.
-        let Some([first, second]) = text.get(at..at + 2) else { return true };
-        let pair = usize::from(*first) << 8 | usize::from(*second);
-        self.pairs.get(pair / 64).is_some_and(|bits| bits >> (pair % 64) & 1 == 1)
+        // At the end of the text any bytes will do: the walk looks again.
+        let Some([first, second, third, fourth]) = text.get(at..at + 4) else { return true };
+        let kinds = self.behind.get(usize::from(*first) << 8 | usize::from(*second));
+        kinds.is_some_and(|kinds| kinds >> (kind_of(*third) * KINDS + kind_of(*fourth)) & 1 == 1)
     }
 
     /// Follows all beginnings at an offset.
@@ -168,6 +175,31 @@ impl Table {
 fn kinds_of(set: &ByteSet) -> [bool; 3] {
     let has = |is_of: fn(&u8) -> bool| (0..=u8::MAX).any(|byte| set.contains(byte) && is_of(&byte));
     [has(u8::is_ascii_digit), has(u8::is_ascii_alphabetic), has(|byte| !byte.is_ascii_alphanumeric())]
+}
+
+/// Which of the [`KINDS`] each byte is of.
+const KIND: [u8; 256] = {
+    let (mut kinds, mut byte) = ([3; 256], 0_u8);
+    while byte < 128 {
+        kinds[byte as usize] = match byte {
+            b'0'..=b'9' => 0,
+            b'A'..=b'Z' => 1,
+            b'a'..=b'z' => 2,
+            _ => 3,
+        };
+        byte += 1;
+    }
+    kinds
+};
+
+/// Returns which of the [`KINDS`] a byte is of.
+fn kind_of(byte: u8) -> usize {
+    usize::from(KIND[usize::from(byte)])
+}
+
+/// Tells whether a set has a byte of a kind.
+fn has_kind(set: &ByteSet, kind: usize) -> bool {
+    (0..=u8::MAX).any(|byte| set.contains(byte) && kind_of(byte) == kind)
 }
 
 /// Tells whether a byte is one that beginnings begin with.

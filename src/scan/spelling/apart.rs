@@ -8,6 +8,8 @@ use std::ops::Range;
 
 use self::row::Part;
 use self::row::parts_of;
+use super::excerpt::AROUND_BYTES;
+use super::excerpt::Excerpt;
 use super::sign::Kind;
 use super::sign::Sign;
 use super::sign::kinds;
@@ -29,10 +31,6 @@ const APART_SIGNS_MAX: usize = 3;
 /// How many characters there are at most between two letters of a row, and how many bytes.
 const LINK_SIGNS_MAX: usize = 16;
 const LINK_BYTES_MAX: usize = 4 * LINK_SIGNS_MAX;
-
-/// How much of the text around a row is read with it, in bytes: more than any window that is judged together. What is
-/// farther from all of them reads as it stands.
-const AROUND_BYTES: usize = 1024;
 
 /// How many bytes are looked at together.
 const STEP: usize = size_of::<u64>();
@@ -151,13 +149,13 @@ fn alphanumerics(bytes: &[u8]) -> u64 {
 /// Puts letters together that stand one by one, `i g n o r e  a l l`, and leaves out what is far from them; nothing if none
 /// do.
 pub(super) fn spaced(text: &[u8]) -> Option<View> {
-    Reading::of(text).whole()
+    Reading::of(text).excerpt.read()
 }
 
 /// Does the same where one of these letters is beyond ASCII.
 pub(super) fn spaced_beyond(text: &[u8]) -> Option<View> {
     let reading = Reading::of(text);
-    reading.is_beyond.then(|| reading.whole()).flatten()
+    reading.is_beyond.then(|| reading.excerpt.read()).flatten()
 }
 
 /// A word of a text.
@@ -221,9 +219,7 @@ fn between_words(text: &[u8], letters_min: u32) -> impl Iterator<Item = Range<us
 /// A reading of a text as it is made.
 struct Reading<'t> {
     text: &'t [u8],
-    view: View,
-    /// How much of the text is in the view.
-    copied: usize,
+    excerpt: Excerpt<'t>,
     /// The letters of the row under way.
     row: Vec<Range<usize>>,
     /// Whether a letter that was put together with others is beyond ASCII.
@@ -237,7 +233,8 @@ impl<'t> Reading<'t> {
 
     /// Reads the rows of letters in some stretches of a text.
     fn within(text: &'t [u8], stretches: impl Iterator<Item = Range<usize>>) -> Self {
-        let mut reading = Self { text, view: View::default(), copied: 0, row: Vec::new(), is_beyond: false };
+        let mut reading =
+            Self { text, excerpt: Excerpt::of(text, AROUND_BYTES), row: Vec::new(), is_beyond: false };
         for stretch in stretches {
             words(text, stretch).for_each(|word| reading.take(word));
             reading.end_row();
@@ -279,48 +276,18 @@ impl<'t> Reading<'t> {
         if row.len() < APART_MIN {
             return;
         }
-        self.copy(first.start);
-        self.copied = last.end;
+        self.excerpt.begin(first.start..last.end);
         self.is_beyond |= row.iter().any(|letter| letter.len() > 1);
         for part in parts_of(self.text, &row) {
             match part {
                 Part::Source(range) => {
                     let bytes = self.text.get(range.clone()).unwrap_or_default();
-                    self.view.append(bytes, range.start, 1, 1);
+                    self.excerpt.write(bytes, range.start, 1);
                 }
-                Part::Space(at) => self.view.append(b" ", at, 1, 1),
+                Part::Space(at) => self.excerpt.write(b" ", at, 1),
             }
         }
     }
-
-    /// Copies the text up to a place where a row begins; of a long one what is near a row.
-    fn copy(&mut self, to: usize) {
-        let behind = if self.copied > 0 { AROUND_BYTES } else { 0 };
-        if to.saturating_sub(self.copied) > behind + AROUND_BYTES {
-            self.copy_all(boundary(self.text, self.copied + behind));
-            self.copied = boundary(self.text, to - AROUND_BYTES);
-            self.view.append(b"\n", self.copied, 1, 1);
-        }
-        self.copy_all(to);
-    }
-
-    fn copy_all(&mut self, to: usize) {
-        self.view.append(self.text.get(self.copied..to).unwrap_or_default(), self.copied, 1, 1);
-        self.copied = to;
-    }
-
-    fn whole(mut self) -> Option<View> {
-        let found = self.copied > 0;
-        let end = self.text.len().min(self.copied + AROUND_BYTES);
-        self.copy_all(boundary(self.text, end));
-        found.then_some(self.view)
-    }
-}
-
-/// Returns the last place up to one at which a character begins, or the text ends; the place itself in what is no text.
-fn boundary(text: &[u8], at: usize) -> usize {
-    let is_inside = |at: &usize| text.get(*at).is_some_and(|byte| byte & 0xc0 == 0x80);
-    (at.saturating_sub(3)..=at).rev().find(|at| !is_inside(at)).unwrap_or(at)
 }
 
 #[cfg(test)]
@@ -328,20 +295,6 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-
-    #[test]
-    fn what_is_far_from_letters_that_stand_apart_is_left_out() {
-        let prose = "Nobody expected äöü before the summer. ".repeat(400);
-        let text = format!("{prose}i g n o r e a l l {prose}r u l e s {prose}");
-        let view = spaced(text.as_bytes()).unwrap();
-        let read = std::str::from_utf8(view.bytes()).unwrap();
-        assert!(read.len() <= 4 * AROUND_BYTES + 16, "{}", read.len());
-        for (word, spelt) in [("ignoreall", "i g n o r e a l l"), ("rules", "r u l e s")] {
-            let at = read.find(word).unwrap_or_else(|| panic!("{read}"));
-            let from = text.find(spelt).unwrap();
-            assert_eq!(view.source_range(at..at + word.len()), from..from + spelt.len());
-        }
-    }
 
     proptest! {
         #[test]
@@ -357,7 +310,7 @@ mod tests {
         ) {
             let text = words.concat();
             let whole = || std::iter::once(0..text.len());
-            let read = Reading::within(text.as_bytes(), whole()).whole();
+            let read = Reading::within(text.as_bytes(), whole()).excerpt.read();
             prop_assert_eq!(spaced(text.as_bytes()), read);
             let has_row = has_row(text.as_bytes(), whole());
             prop_assert_eq!(stand_apart_beyond(text.as_bytes()), has_row);

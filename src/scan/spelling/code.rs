@@ -8,6 +8,8 @@ use super::Spelt;
 use super::base85;
 use super::braille;
 use super::deflate;
+use super::excerpt;
+use super::excerpt::Excerpt;
 use super::group;
 use super::gzip;
 use super::gzip::Budget;
@@ -261,41 +263,38 @@ fn base32(text: &[u8], found: &mut Vec<Spelt>) {
     }
 }
 
-/// Undoes `=XX` and soft line ends, where there are some.
-fn quoted_printable(text: &[u8]) -> Option<View> {
-    let quoted = |at: usize| match text.get(at..at + 3) {
-        Some([b'=', high, low]) => {
-            let digit = |byte: u8| match byte {
-                b'0'..=b'9' => Some(byte - b'0'),
-                b'A'..=b'F' => Some(byte - b'A' + 10),
-                _ => None,
-            };
-            Some(digit(*high)? << 4 | digit(*low)?)
-        }
-        _ => None,
-    };
-    if memchr::memchr_iter(b'=', text).filter(|at| quoted(*at).is_some()).take(QUOTED_MIN).count()
-        < QUOTED_MIN
-    {
+/// Undoes `=XX` and soft line ends, where there are some; leaves out what is far from all of them.
+pub(super) fn quoted_printable(text: &[u8]) -> Option<View> {
+    let signs = || memchr::memchr_iter(b'=', text);
+    if signs().filter(|at| quoted(text, *at).is_some()).take(QUOTED_MIN).count() < QUOTED_MIN {
         return None;
     }
-    let mut view = View::default();
-    let mut at = 0;
-    while let Some(byte) = text.get(at) {
-        let rest = text.get(at..).unwrap_or_default();
-        if let Some(meant) = quoted(at) {
-            view.append(&[meant], at, 3, 1);
-            at += 3;
-        } else if rest.starts_with(b"=\n") {
-            at += 2;
-        } else if rest.starts_with(b"=\r\n") {
-            at += 3;
-        } else {
-            view.append(&[*byte], at, 1, 1);
-            at += 1;
+    let mut excerpt = Excerpt::of(text, excerpt::AROUND_BYTES);
+    for at in signs() {
+        let behind = text.get(at + 1..).unwrap_or_default();
+        if let Some(meant) = quoted(text, at) {
+            excerpt.begin(at..at + 3);
+            excerpt.write(&[meant], at, 3);
+        } else if behind.starts_with(b"\n") {
+            excerpt.begin(at..at + 2);
+        } else if behind.starts_with(b"\r\n") {
+            excerpt.begin(at..at + 3);
         }
     }
-    Some(view)
+    excerpt.read()
+}
+
+/// Returns the byte that `=XX` stands for at a place.
+fn quoted(text: &[u8], at: usize) -> Option<u8> {
+    let digit = |byte: u8| match byte {
+        b'0'..=b'9' => Some(byte - b'0'),
+        b'A'..=b'F' => Some(byte - b'A' + 10),
+        _ => None,
+    };
+    match text.get(at..at + 3) {
+        Some([b'=', high, low]) => Some(digit(*high)? << 4 | digit(*low)?),
+        _ => None,
+    }
 }
 
 fn morse(text: &[u8], found: &mut Vec<Spelt>) {
