@@ -11,6 +11,7 @@ target/bench/compare.json. The exit code is 1 if a server refused anything: a re
 """
 
 import argparse
+import itertools
 import json
 import os
 import random
@@ -29,12 +30,14 @@ LOAD = RELEASE / "examples/load"
 TICK_US = 1_000_000 / os.sysconf("SC_CLK_TCK")
 
 SENT_AGAIN = "128 KB, sent again"
+OF_CODE = "128 KB of code"
 # name: (mode, body, bytes, connections, more arguments)
 WORKLOADS = {
     "2 KB": ("closed", 2 << 10, 16, []),
     "16 KB": ("closed", 16 << 10, 16, []),
     "128 KB": ("closed", 128 << 10, 8, []),
     SENT_AGAIN: ("closed", 128 << 10, 8, []),
+    OF_CODE: ("closed", 128 << 10, 8, []),
     "1,000/s of 2 KB": ("rate", 2 << 10, 16, ["1000"]),
     "paced stream": ("paced", 1 << 10, 20, []),
 }
@@ -67,16 +70,24 @@ carry build write open close follow lead turn wait learn visit answer measure co
 small bright heavy narrow distant familiar careful honest plain warm cold wooden question reason method result pattern sample""".split()
 
 
-def body(size, stream, slow=False, fresh=True):
-    """A chat of several messages of ordinary prose, of that many bytes; the same on every run.
+def sources():
+    """This project's own source code, of the parts that hold no keys, people or attacks to be found."""
+    files = [path for part in ("admin", "llm", "proxy", "store") for path in (ROOT / "src" / part).rglob("*.rs")]
+    return "".join(path.read_text() for path in sorted(files) if "test" not in path.name)
+
+
+def body(size, stream, slow=False, fresh=True, of_code=False):
+    """A chat of several messages of ordinary prose, or of code, of that many bytes; the same on every run.
 
     Where it is `fresh`, the first word of each message is another one in each request: the gateway knows texts that
     it found clean before, and a chat that is new must be read.
     """
     source = random.Random(size)
+    code = iter(sources()) if of_code else iter(())
 
-    def prose(length):
+    def text_of(length):
         text = "qzq" + 12 * "a" + " " if fresh else ""
+        text += "".join(itertools.islice(code, length - len(text)))
         while len(text) < length:
             sentence = " ".join(source.choice(WORDS) for _ in range(source.randint(7, 19)))
             text += sentence.capitalize() + source.choice([". ", ". ", "? ", ".\n"])
@@ -84,7 +95,7 @@ def body(size, stream, slow=False, fresh=True):
 
     roles = ["system", "user", "assistant", "user", "assistant", "user"]
     each = size // len(roles)
-    messages = [{"role": role, "content": prose(each)} for role in roles]
+    messages = [{"role": role, "content": text_of(each)} for role in roles]
     chat = {"model": "bench", "messages": messages, "stream": stream}
     if slow:
         chat["slow"] = True
@@ -291,7 +302,7 @@ def main():
     bodies = {}
     for at, (name, (mode, size, _, _)) in enumerate(WORKLOADS.items()):
         bodies[name] = directory / f"{at}.json"
-        bodies[name].write_bytes(body(size, mode == "paced", fresh=name != SENT_AGAIN))
+        bodies[name].write_bytes(body(size, mode == "paced", fresh=name != SENT_AGAIN, of_code=name == OF_CODE))
     slow_path = directory / "slow.json"
     slow_path.write_bytes(body(1 << 10, True, slow=True))
     servers = Servers(directory)
