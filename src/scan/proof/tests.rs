@@ -71,6 +71,21 @@ fn an_anchor_that_some_matches_lack_is_noticed() {
 }
 
 #[test]
+fn an_anchor_may_be_missing_where_signs_alone_are_refused() {
+    let mut card = card();
+    card.pattern = Pattern::parse(r"\b(?:gift|bank) card ?([,;]|[0-9]{16})").unwrap();
+    card.anchor = Some(Pattern::parse("card ?[0-9]").unwrap());
+    card.finds = vec!["bank card {valid}".to_owned()];
+    card.ignores = vec!["gift card, 12".to_owned()];
+    assert_eq!(problems(vec![card.clone()], None), Vec::<String>::new());
+    let told = |wrong: Detector| problems(vec![wrong], None).join("\n");
+    let blind = Detector { anchor: Some(Pattern::parse("bank card ?[0-9]").unwrap()), ..card.clone() };
+    assert!(told(blind).contains("such as \"gift card"));
+    let unchecked = Detector { checks: Vec::new(), ignores: Vec::new(), ..card };
+    assert!(told(unchecked).contains("matches text without its `anchor`"));
+}
+
+#[test]
 fn a_value_that_cannot_be_made_is_a_fault() {
     let mut never = card();
     never.pattern = Pattern::parse("card ([1]{3})").unwrap();
