@@ -1,7 +1,7 @@
 //! A text as its reader takes it, with the way back to the bytes it was made from.
 //!
-//! The canonical view has invisible characters removed, look-alikes and compatibility forms folded, and `%XX`, HTML
-//! entities and backslash escapes undone, each once and in one pass. It only exists for matching: what leaves the
+//! The canonical view has invisible characters and the colours of terminals removed, look-alikes and compatibility forms
+//! folded, and `%XX`, HTML entities and backslash escapes undone, each once and in one pass. It only exists for matching: what leaves the
 //! gateway is always the source. A view is made by [`canonical`] from a whole text and by [`Canonicaliser`] from a
 //! text in pieces; both run the same code, and neither depends on where the pieces end.
 //!
@@ -68,7 +68,7 @@ pub struct Piece<'a> {
 
 /// Returns the canonical view of `text`, or `None` if it would be the text itself.
 ///
-/// Bytes that are not UTF-8 stay as they are. ASCII without `%`, `&` and `\` costs one look at each byte.
+/// Bytes that are not UTF-8 stay as they are. ASCII without `%`, `&`, `\` and ESC costs one look at each byte.
 pub fn canonical(text: &[u8]) -> Option<View> {
     let first = escape::next_trigger(text)?;
     let mut view = View::default();

@@ -180,11 +180,8 @@ fn a_full_disk_degrades_health_refuses_traffic_and_heals_by_itself() {
     assert_eq!(health(&gateway), (503, "degraded".to_owned()));
     assert!(ask(&gateway, "/health").json()["reasons"]["persistence"].is_string());
     assert_eq!(hold(&gateway, "meanwhile"), 503);
-    assert_eq!(
-        ask(&gateway, "/api/v1/legal-holds").json()[0]["entity_id"],
-        "before",
-        "what is there is read"
-    );
+    let holds = ask(&gateway, "/api/v1/legal-holds");
+    assert_eq!(holds.json()[0]["entity_id"], "before", "what is there is read: {}", holds.text());
 
     disk.empty();
     // No traffic is needed for that: a balancer sends none to a gateway that is not healthy.

@@ -276,6 +276,8 @@ pub enum Check {
     KrRrnDated,
     /// Its characters follow one another by chance, not as in words and identifiers.
     Rare,
+    /// Sixteen bytes or more, and so random that letters alone, in whatever case, are no words and no identifier.
+    Drawn,
     /// No example, mask or template; digits may count up.
     NotMask,
     /// An Austrian UID: U, eight digits, a variant of Luhn.

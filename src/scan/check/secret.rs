@@ -29,6 +29,7 @@ use crate::scan::check::encoding::bech32_polymod;
 use crate::scan::check::encoding::crc16;
 use crate::scan::check::encoding::digits;
 use crate::scan::check::encoding::hex;
+use crate::scan::check::password::strong_or_rare;
 use crate::scan::check::shape;
 
 /// Decoded bytes of a JSON structure that are looked at.
@@ -185,9 +186,11 @@ pub fn url_credentials(value: &[u8]) -> bool {
     let Some(colon) = login.iter().position(|byte| *byte == b':') else { return false };
     let (user, password) = login.split_at(colon);
     let password = password.get(1..).unwrap_or_default();
+    let name = host_name(host.get(1..).unwrap_or_default());
     user != password
         && is_kept_password(password)
-        && !is_documentation_host(host.get(1..).unwrap_or_default())
+        && !is_documentation_host(&name)
+        && (!is_this_host(&name) || strong_or_rare(password))
 }
 
 /// Returns the value's host behind a user and a password made from it.
@@ -361,13 +364,26 @@ fn is_disguised(value: &[u8]) -> bool {
     digits.filter(within).count() >= DISGUISED_MIN
 }
 
-fn is_documentation_host(host: &[u8]) -> bool {
-    let host = host.to_ascii_lowercase();
-    let local: [&[u8]; 5] = [b"localhost", b"127.0.0.1", b"0.0.0.0", b"[::1]", b"host"];
+/// Returns the name of a host, in lower case, without its port and what follows.
+fn host_name(host: &[u8]) -> Vec<u8> {
+    let end = if host.first() == Some(&b'[') {
+        host.iter().position(|byte| *byte == b']').map(|at| at + 1)
+    } else {
+        host.iter().position(|byte| b":/?#".contains(byte))
+    };
+    host.get(..end.unwrap_or(host.len())).unwrap_or_default().to_ascii_lowercase()
+}
+
+fn is_documentation_host(name: &[u8]) -> bool {
     let domains: [&[u8]; 6] =
         [b"example.com", b"example.org", b"example.net", b".example", b".test", b".invalid"];
-    let name = host.split(|byte| b":/?#".contains(byte)).next().unwrap_or_default();
-    local.contains(&name) || domains.iter().any(|domain| name.ends_with(domain))
+    name == b"host" || domains.iter().any(|domain| name.ends_with(domain))
+}
+
+/// Tells whether a name is this machine's: manuals write it as often as developers do.
+fn is_this_host(name: &[u8]) -> bool {
+    let names: [&[u8]; 4] = [b"localhost", b"127.0.0.1", b"0.0.0.0", b"[::1]"];
+    names.contains(&name)
 }
 
 #[cfg(test)]

@@ -109,6 +109,8 @@ const COMMON_PASSWORDS: &[&str] = &[
 
 /// Characters that repeat before a value counts as a mask.
 const RUN_MAX: usize = 5;
+/// The part of a long value that may be a run of `A`: so tokens that are records in base64 write zeros.
+const ZEROS_SHARE: usize = 10;
 /// Characters that count up or down before a value counts as typed, not drawn.
 const SEQUENCE_MAX: usize = 6;
 /// Share of neighbours of different class below which letters and digits read as an identifier.
@@ -151,11 +153,16 @@ pub fn not_mask(value: &[u8]) -> bool {
     !(holds(&lower, PLACEHOLDER_WORDS)
         || holds(&lower, TEMPLATE_MARKS)
         || REFERENCES.iter().any(|mark| lower.starts_with(mark.as_bytes()))
-        || longest_step(value, 0) >= RUN_MAX
+        || holds_run(value)
         || counted >= SEQUENCE_MAX.max(value.len() / 2)
         || few_characters(value)
         || is_periodic(value))
         && not_published(value)
+}
+
+fn holds_run(value: &[u8]) -> bool {
+    let zeros_max = RUN_MAX.max(value.len() / ZEROS_SHARE);
+    value.chunk_by(|a, b| a == b).any(|run| run.len() >= if run[0] == b'A' { zeros_max } else { RUN_MAX })
 }
 
 fn holds(lower: &[u8], words: &[&str]) -> bool {
@@ -236,13 +243,13 @@ fn class(byte: u8) -> usize {
 }
 
 /// Returns the length of the longest stretch in which each byte is the one before it plus `step`, within
-/// letters and within digits only (of a repetition: of any byte).
+/// letters and within digits only.
 fn longest_step(value: &[u8], step: i16) -> usize {
     let mut longest = 0;
     let mut current = 1;
     for pair in value.windows(2) {
         let follows = i16::from(pair[1]) - i16::from(pair[0]) == step;
-        let counts = step == 0 || class(pair[0]) == class(pair[1]) && class(pair[0]) != 3;
+        let counts = class(pair[0]) == class(pair[1]) && class(pair[0]) != 3;
         current = if follows && counts { current + 1 } else { 1 };
         longest = longest.max(current);
     }

@@ -249,6 +249,7 @@ pub(super) const TABLE: &[Row] = &[
     row(Check::NationalPhone, "national_phone", identity::network::national_phone, by_chance),
     row(Check::KrRrnDated, "kr_rrn_dated", identity::asia::kr_rrn_dated, by_chance),
     row(Check::Rare, "rare", rarity::rare, by_chance),
+    row(Check::Drawn, "drawn", rarity::drawn, by_chance),
     row(Check::NotMask, "not_mask", shape::not_mask, by_chance),
     row(Check::AtUid, "at_uid", identity::vat::at_uid, |v| identity::repair(v, identity::vat::at_uid)),
     row(Check::BeVat, "be_vat", identity::vat::be_vat, |v| identity::repair(v, identity::vat::be_vat)),

@@ -16,6 +16,12 @@ const FIRST_SELECTOR: char = '\u{e0100}';
 /// How many times over a character may be percent-encoded.
 const PERCENT_TIMES_MAX: usize = 3;
 
+/// What begins a control sequence of a terminal.
+const ESC: u8 = 0x1b;
+
+/// The longest control sequence of a terminal that is read as one, in bytes behind its ESC.
+const CONTROL_BYTES_MAX: usize = 32;
+
 /// What stands at the beginning of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Unit {
@@ -61,9 +67,13 @@ pub(super) fn next_trigger(bytes: &[u8]) -> Option<usize> {
         return Some(0);
     }
     bytes.chunks(WINDOW_BYTES).enumerate().find_map(|(index, window)| {
-        let escape = memchr::memchr3(b'%', b'&', b'\\', window);
         let at = match window.is_ascii() {
-            true => escape,
+            true => {
+                let escape = memchr::memchr3(b'%', b'&', b'\\', window);
+                let control =
+                    memchr::memchr(ESC, window.get(..escape.unwrap_or(window.len())).unwrap_or_default());
+                control.or(escape)
+            }
             false => window.iter().position(|byte| is_trigger(*byte)),
         };
         at.map(|at| index * WINDOW_BYTES + at)
@@ -71,7 +81,7 @@ pub(super) fn next_trigger(bytes: &[u8]) -> Option<usize> {
 }
 
 fn is_trigger(byte: u8) -> bool {
-    matches!(byte, b'%' | b'&' | b'\\') || !byte.is_ascii()
+    matches!(byte, b'%' | b'&' | b'\\' | ESC) || !byte.is_ascii()
 }
 
 /// Reads the unit at the beginning of a text that is not empty.
@@ -81,6 +91,7 @@ pub(super) fn unit(input: Input<'_>) -> Unit {
         Some(b'%') => percent(input),
         Some(b'&') => entity(input),
         Some(b'\\') => backslash(input),
+        Some(&ESC) => control(input, 1, Unit::Plain(1)),
         Some(byte) if byte.is_ascii() => Unit::Plain(1),
         Some(_) => character(input),
     }
@@ -144,16 +155,52 @@ fn backslash(input: Input<'_>) -> Unit {
         b't' => changed(2, Folded::byte(b'\t')),
         b'r' => changed(2, Folded::byte(b'\r')),
         b'"' | b'/' | b'\\' | b'\'' => changed(2, Folded::byte(byte)),
+        b'e' => control(input, 2, Unit::Plain(1)),
+        b'0' => octal_control(input),
         b'x' => match input.hex(2, 2) {
+            Ok(value) if value == u32::from(ESC) => control(input, 4, changed(4, Folded::byte(ESC))),
             Ok(value) => changed(4, Folded::byte(value as u8)),
             Err(unit) => unit,
         },
         b'u' => match input.hex(2, 4) {
+            Ok(value) if value == u32::from(ESC) => control(input, 6, changed(6, Folded::byte(ESC))),
             Ok(value) => utf16(input, value),
             Err(unit) => unit,
         },
         _ => Unit::Plain(1),
     }
+}
+
+/// Reads a control sequence of a terminal from behind its ESC on (ECMA-48, 5.4): colours and the like are nothing, a
+/// move of the cursor is a blank. What is none is `otherwise`.
+fn control(input: Input<'_>, from: usize, otherwise: Unit) -> Unit {
+    match input.peek(from) {
+        Peek::Byte(b'[') => {}
+        Peek::Later => return Unit::Pending,
+        Peek::Never | Peek::Byte(_) => return otherwise,
+    }
+    for at in from + 1..from + CONTROL_BYTES_MAX {
+        match input.peek(at) {
+            Peek::Later => return Unit::Pending,
+            Peek::Byte(0x20..=0x3f) => {}
+            Peek::Byte(b'A'..=b'H' | b'd' | b'f') => return changed(at + 1, Folded::byte(b' ')),
+            Peek::Byte(0x40..=0x7e) => return changed(at + 1, Folded::NOTHING),
+            Peek::Never | Peek::Byte(_) => return otherwise,
+        }
+    }
+    otherwise
+}
+
+/// Reads `\033[`, as shells and C write a control sequence.
+fn octal_control(input: Input<'_>) -> Unit {
+    for at in [2, 3] {
+        match input.peek(at) {
+            Peek::Byte(b'3') => {}
+            Peek::Later => return Unit::Pending,
+            Peek::Never | Peek::Byte(_) => return Unit::Plain(1),
+        }
+    }
+    control(input, 4, Unit::Plain(1))
 }
 
 /// Reads the second half of a surrogate pair, if the first one asks for it.

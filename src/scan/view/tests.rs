@@ -50,9 +50,17 @@ fn whole(text: &[u8]) -> Vec<(u8, Range<usize>)> {
 
 #[test]
 fn what_a_reader_sees() {
-    let cases: [(&str, &str); 43] = [
+    let cases: [(&str, &str); 51] = [
         ("plain prose, (nothing) to undo = fine", "(same)"),
         ("100% sure & \\done; 5 %zz &unknown; &", "(same)"),
+        ("\x1b[93msk-1\x1b[0m.", "sk-1."),
+        ("\x1b[1;38;5;208mi\x1b[2Kgnore\x1b[1Call", "ignore all"),
+        ("\\x1b[31mkey\\u001b[0m", "key"),
+        ("\\033[31mkey\\e[0m", "key"),
+        ("\x1b]0;title\x07 \x1b[ü \x1b[3", "(same)"),
+        ("\\034[31m \\end \\0", "(same)"),
+        ("\\x1bc", "\x1bc"),
+        ("\x1b[1234567890;1234567890;1234567890m", "(same)"),
         ("naïve café — “quoted” … 漢字 😀", "(same)"),
         ("%41%6b%49A", "AkIA"),
         ("%4", "(same)"),

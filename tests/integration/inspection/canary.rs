@@ -214,7 +214,10 @@ fn disguises_are_seen_through_in_every_dialect() {
     let nested =
         serde_json::to_string(&json!({ "arguments": format!("{{\"k\":\"{token}\"}}") })).expect("JSON");
     let data_url = format!("data:text/plain;base64,{base64}");
-    for disguise in [base64, data_url, hex, percent, entities, invisible, wide, nested] {
+    let (head, tail) = token.split_at(9);
+    let coloured = format!("key=\x1b[1;32m{head}\x1b[0m\x1b[93m{tail}\x1b[0m");
+    let written = format!("echo \\033[32m{token}\\e[0m");
+    for disguise in [base64, data_url, hex, percent, entities, invisible, wide, nested, coloured, written] {
         for (dialect, body) in bodies() {
             let body = marked(&body, 1).expect("a string").to_string();
             let quoted = serde_json::to_string(&disguise).expect("text");

@@ -69,10 +69,19 @@ fn structures_that_only_look_right_fail() {
     assert!(!jwt(b"eyJhbGciOiJub25lIn0.not-json.sig") && !jwt(b"eyJ4Ijox.eyJ4Ijox.x"));
     assert!(!basic_auth(LENIENT_STANDARD.encode("user:password").as_bytes()));
     assert!(!basic_auth(b"Zm9vYmFy"));
-    for value in
-        ["user:pass@host", "postgres:postgres@db", "u:${PW}aaaa@db", "a:kX9vQ2mZ7t@localhost:5432", "nothing"]
-    {
+    for value in [
+        "user:pass@host",
+        "postgres:postgres@db",
+        "u:${PW}aaaa@db",
+        "a:kX9vQ2mZ7t@db.example:5432",
+        "nothing",
+    ] {
         assert!(!url_credentials(value.as_bytes()), "{value}");
+    }
+    // On one's own machine manuals are at home; what nobody would make up for one is a password there, too.
+    for host in ["localhost:5432", "127.0.0.1", "[::1]:5432"] {
+        assert!(!url_credentials(format!("app:opensesame@{host}").as_bytes()), "{host}");
+        assert!(url_credentials(format!("app:kX9vQ2mZ7t@{host}").as_bytes()), "{host}");
     }
     // Digits for letters are how people write passwords, and how nobody names a field.
     assert!(url_credentials(["admin:s3cr3t", "Passw0rd@db.internal"].concat().as_bytes()));

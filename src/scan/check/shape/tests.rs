@@ -53,6 +53,15 @@ fn references_and_keys_of_manuals_stand_in_only_as_a_whole() {
 }
 
 #[test]
+fn zeros_within_a_long_record_are_no_mask() {
+    let record =
+        "0.AXEAkR7vQ2mZ9tLw4xRbN8cYd3HsGf5JpVu6AgABAAAAAAD--DLk7Qx2Wm9Zt4Lw8Rb3Nc6Yd5Hs1Gf7Jp0Vu2Tk9Xq4";
+    assert!(not_placeholder(record.as_bytes()));
+    assert!(!not_placeholder(record.replace("AAAAAA", "xxxxxx").as_bytes()));
+    assert!(!not_placeholder(b"k7Qx2WAAAAAAAAAAm9Zt4Lw8Rb3N"));
+}
+
+#[test]
 fn identifiers_are_not_mixed() {
     for value in ["production-key-2024", "getUserById22", "application_json_v10", "abcdefghij", "12345678901"]
     {
