@@ -1,9 +1,9 @@
 //! A text as its reader takes it, with the way back to the bytes it was made from.
 //!
-//! The canonical view has invisible characters and the colours of terminals removed, look-alikes and compatibility forms
-//! folded, and `%XX`, HTML entities and backslash escapes undone, each once and in one pass. It only exists for matching: what leaves the
-//! gateway is always the source. A view is made by [`canonical`] from a whole text and by [`Canonicaliser`] from a
-//! text in pieces; both run the same code, and neither depends on where the pieces end.
+//! The canonical view has invisible characters and the colours of terminals removed, look-alikes and compatibility
+//! forms folded, and `%XX`, HTML entities and backslash escapes undone, each once and in one pass. It only exists for
+//! matching: what leaves the gateway is always the source. A view is made by [`canonical`] from a whole text and by
+//! [`Canonicaliser`] from a text in pieces; both run the same code, and neither depends on where the pieces end.
 //!
 //! A single text cannot show everything: two hidden characters in a row (tags, variation selectors) are read as the
 //! message they smuggle, a lone one is removed.

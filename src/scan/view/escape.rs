@@ -172,7 +172,8 @@ fn backslash(input: Input<'_>) -> Unit {
 }
 
 /// Reads a control sequence of a terminal from behind its ESC on (ECMA-48, 5.4): colours and the like are nothing, a
-/// move of the cursor is a blank. What is none is `otherwise`.
+/// move of the cursor is a blank. What is none is `otherwise`, and so is what no program writes: it could swallow the
+/// begin of a value.
 fn control(input: Input<'_>, from: usize, otherwise: Unit) -> Unit {
     match input.peek(from) {
         Peek::Byte(b'[') => {}
@@ -182,9 +183,10 @@ fn control(input: Input<'_>, from: usize, otherwise: Unit) -> Unit {
     for at in from + 1..from + CONTROL_BYTES_MAX {
         match input.peek(at) {
             Peek::Later => return Unit::Pending,
-            Peek::Byte(0x20..=0x3f) => {}
-            Peek::Byte(b'A'..=b'H' | b'd' | b'f') => return changed(at + 1, Folded::byte(b' ')),
-            Peek::Byte(0x40..=0x7e) => return changed(at + 1, Folded::NOTHING),
+            Peek::Byte(b'0'..=b'?') => {}
+            Peek::Byte(b'm' | b'K' | b'J') => return changed(at + 1, Folded::NOTHING),
+            Peek::Byte(b'h' | b'l') if at > from + 1 => return changed(at + 1, Folded::NOTHING),
+            Peek::Byte(b'A'..=b'H' | b'f') if at > from + 1 => return changed(at + 1, Folded::byte(b' ')),
             Peek::Never | Peek::Byte(_) => return otherwise,
         }
     }

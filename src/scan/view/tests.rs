@@ -50,7 +50,7 @@ fn whole(text: &[u8]) -> Vec<(u8, Range<usize>)> {
 
 #[test]
 fn what_a_reader_sees() {
-    let cases: [(&str, &str); 51] = [
+    let cases: [(&str, &str); 54] = [
         ("plain prose, (nothing) to undo = fine", "(same)"),
         ("100% sure & \\done; 5 %zz &unknown; &", "(same)"),
         ("\x1b[93msk-1\x1b[0m.", "sk-1."),
@@ -58,6 +58,9 @@ fn what_a_reader_sees() {
         ("\\x1b[31mkey\\u001b[0m", "key"),
         ("\\033[31mkey\\e[0m", "key"),
         ("\x1b]0;title\x07 \x1b[ü \x1b[3", "(same)"),
+        ("\x1b[%30%37-%38m", "\x1b[07-8m"),
+        ("\x1b[\\x34\\x31", "\x1b[41"),
+        ("\x1b[g\u{200b}hp_", "\x1b[ghp_"),
         ("\\034[31m \\end \\0", "(same)"),
         ("\\x1bc", "\x1bc"),
         ("\x1b[1234567890;1234567890;1234567890m", "(same)"),
