@@ -32,6 +32,7 @@ mod deflate;
 mod excerpt;
 mod group;
 mod gzip;
+mod inserts;
 mod letters;
 mod marks;
 mod sign;
@@ -87,7 +88,12 @@ enum Origin {
 
 /// Tells whether a text, or one of several with NUL between them, has a table whose cells may hold a value.
 pub fn has_table(text: &[u8]) -> bool {
-    columns::read(text).next().is_some()
+    tables(text).next().is_some()
+}
+
+/// Returns readings of the tables of a text, drawn or inserted, with each cell behind the name of its column.
+fn tables(text: &[u8]) -> impl Iterator<Item = View> {
+    columns::read(text).chain(inserts::read(text))
 }
 
 impl Scanner {
@@ -179,7 +185,7 @@ impl Scanner {
         wanted: &DetectorSet,
         found: &mut Vec<Finding>,
     ) -> Result<(), ScanFault> {
-        for view in columns::read(text) {
+        for view in tables(text) {
             let values = self.of(wanted, &[Category::Secrets, Category::Pii]);
             let inner = self.scan(view.bytes(), &values)?;
             found.extend(inner.into_iter().map(|it| placed(it, None, |range| view.source_range(range))));

@@ -21,7 +21,7 @@ const DELIMITERS: [u8; 4] = [b'\t', b';', b'|', b','];
 const NAME_END: &[u8] = b"\": \"";
 
 /// The longest line of names, in bytes, and the longest name.
-const HEAD_BYTES_MAX: usize = 2048;
+pub(super) const HEAD_BYTES_MAX: usize = 2048;
 const NAME_BYTES_MAX: usize = 40;
 
 /// How long a cell is that may hold a key, a password or a number of somebody, in bytes.
@@ -85,18 +85,23 @@ impl Head {
             return;
         }
         for (name, cell) in self.names.iter().zip(cells(text, row, self.delimiter)) {
-            let value = of(text, &cell);
-            let holds_value = CELL_BYTES.contains(&value.len()) && value.iter().any(u8::is_ascii_digit);
-            if let Some(before) = cell.start.checked_sub(1).filter(|_| holds_value && !name.is_empty()) {
-                let named = [b"\n", of(text, name), b": "].concat();
-                view.append(&named, before, 1, named.len() as u8);
-                view.append(value, cell.start, 1, 1);
-            }
+            append(text, name, cell, view);
         }
     }
 }
 
-fn of<'t>(text: &'t [u8], range: &Range<usize>) -> &'t [u8] {
+/// Appends a cell behind the name of its column, if it may hold a value.
+pub(super) fn append(text: &[u8], name: &Range<usize>, cell: Range<usize>, view: &mut View) {
+    let value = of(text, &cell);
+    let holds_value = CELL_BYTES.contains(&value.len()) && value.iter().any(u8::is_ascii_digit);
+    if let Some(before) = cell.start.checked_sub(1).filter(|_| holds_value && !name.is_empty()) {
+        let named = [b"\n", of(text, name), b": "].concat();
+        view.append(&named, before, 1, named.len() as u8);
+        view.append(value, cell.start, 1, 1);
+    }
+}
+
+pub(super) fn of<'t>(text: &'t [u8], range: &Range<usize>) -> &'t [u8] {
     text.get(range.clone()).unwrap_or_default()
 }
 
@@ -122,7 +127,7 @@ fn delimiter_of(line: &[u8]) -> Option<u8> {
 }
 
 /// Tells whether a cell names a column, or is empty, as those outside the bars of a table are.
-fn is_name(cell: &[u8]) -> bool {
+pub(super) fn is_name(cell: &[u8]) -> bool {
     cell.first().is_none_or(|byte| begins_name(*byte))
         && cell.len() <= NAME_BYTES_MAX
         && cell.iter().all(|byte| is_of_name(*byte))

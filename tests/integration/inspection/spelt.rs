@@ -255,6 +255,32 @@ fn what_stands_far_below_the_name_of_its_column_is_masked_in_whole_answers() {
     }
 }
 
+/// The names of the columns stand once, before the first of the rows.
+#[test]
+fn every_row_of_an_insert_is_masked() {
+    let bench = Bench::new("");
+    let keys: Vec<String> =
+        (0..40_u32).map(|row| hex(&Sha256::digest(row.to_be_bytes())).split_off(32)).collect();
+    let numbers: Vec<String> = (0..40).map(|row| valid(&bench, "nl_bsn", row)).collect();
+    for (column, values) in [("api_key", &keys), ("bsn", &numbers)] {
+        for between in [",\n", ", "] {
+            let row = |value: &String| format!("(7, 'Ann Lee', '{value}', now())");
+            let rows: Vec<String> = values.iter().map(row).collect();
+            let text = format!("INSERT INTO users (id, name, {column}, at) VALUES\n{};", rows.join(between));
+            let message = json!({ "role": "assistant", "content": text });
+            let body = json!({ "choices": [{ "index": 0, "message": message }] }).to_string();
+            let case = Case::response("default", "openai");
+            let answer = bench.whole(case, &mut bench.vault(), body.as_bytes());
+            let answer = String::from_utf8(answer.cleared.expect("masked").into_bytes().to_vec()).unwrap();
+            let asked = if column == "bsn" { judged(&bench, &text).1 } else { answer.clone() };
+            for sent in [answer, asked] {
+                assert_eq!(values.iter().find(|value| sent.contains(*value)), None, "{sent}");
+                assert_eq!(sent.matches("Ann Lee").count(), rows.len(), "{sent}");
+            }
+        }
+    }
+}
+
 #[test]
 fn passwords_in_tables_are_found_and_words_in_them_are_not() {
     let bench = Bench::new("");
