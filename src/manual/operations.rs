@@ -121,8 +121,10 @@
 //! rules. Once there is room again the writer notices within a second or so, without traffic and without a restart, and
 //! makes its reserve anew.
 //!
-//! The store, where keys, holds and figures lie, fails for itself: what is there is read, changes answer 503, and `/health`
-//! is `degraded` and says why in `reasons`. Once 4 MiB are free it is opened anew, with all that was taken before.
+//! The store, where keys, holds and figures lie, keeps some 6 MiB behind the end of its log: a change for which there is no
+//! room is refused (503) before it is begun, what is there is read, and `/health` is `degraded` and says why in `reasons`
+//! until there is room. On file systems that cannot keep room (`fallocate`), and where a disk breaks, writing fails halfway:
+//! then the store is opened anew once 4 MiB are free, with all that was taken before.
 //!
 //! Queries and live streams of the audit log go on meanwhile with what was taken in before; a page that may miss the newest
 //! entries says `complete: false`. An export of a data subject is itself recorded, and answers 503 as long as it cannot be.

@@ -5,10 +5,12 @@
 //! the file's length nor empties the disk's cache. [`Backend::durable`] therefore adds `fdatasync` of sled's
 //! log and of the blob files that are new since the last call.
 //!
-//! A write that fails, on a full disk say, ends every later write of an opened sled, whatever becomes of the disk.
-//! Batches are therefore kept in memory until a flush has proven them written, and where a write has failed
-//! [`Backend::tend`] opens the directory anew, once there is room, and applies those batches again, in their order: nothing
-//! that was taken is lost. Until then what is there can be read, and writes fail at once.
+//! A write that fails ends every later write of an opened sled, whatever becomes of the disk, and may end reading, too. Batches
+//! are therefore refused before sled sees them where [`Room`] has none for them. Where a write fails all the same, what no flush
+//! has proven written was kept in memory: [`Backend::tend`] opens the directory anew and applies those batches again, in their
+//! order, so that nothing that was taken is lost. Until then writes fail at once.
+
+mod room;
 
 use std::collections::BTreeMap;
 use std::collections::BTreeSet;
@@ -29,6 +31,7 @@ use parking_lot::Mutex;
 use parking_lot::RwLock;
 use tokio::sync::watch;
 
+use self::room::Room;
 use super::Backend;
 use super::Batch;
 use super::Changes;
@@ -67,6 +70,8 @@ struct Sled {
     writes: Mutex<Writes>,
     /// Whether a write has failed since the directory was opened.
     has_failed: AtomicBool,
+    /// Whether a batch was refused for want of room, and there is none as yet.
+    is_full: AtomicBool,
     /// Whether the last sync failed.
     is_unsynced: AtomicBool,
     synced_blobs: Mutex<BTreeSet<OsString>>,
@@ -77,7 +82,6 @@ struct Opened {
     tree: sled::Tree,
 }
 
-#[derive(Default)]
 struct Writes {
     /// What was applied and is not proven written.
     unproven: VecDeque<Batch>,
@@ -85,6 +89,11 @@ struct Writes {
     /// How many batches were proven written so far.
     proven: u64,
     probes_due: u32,
+    /// How many probes were written so far.
+    probes: u64,
+    /// How many bytes the last batch had that there was no room for.
+    refused_bytes: usize,
+    room: Room,
 }
 
 /// Opens the state in a directory, which is made if need be.
@@ -108,8 +117,9 @@ pub fn open_sled_within(directory: &Path, cache_bytes: u64) -> Result<Store, Sto
         directory: directory.to_owned(),
         cache_bytes,
         opened: RwLock::new(Some(opened)),
-        writes: Mutex::default(),
+        writes: Mutex::new(Writes::of(directory)),
         has_failed: AtomicBool::default(),
+        is_full: AtomicBool::default(),
         is_unsynced: AtomicBool::default(),
         synced_blobs: Mutex::default(),
     });
@@ -170,9 +180,26 @@ impl Opened {
         }
         self.tree.apply_batch(changes).map_err(broken)
     }
+
+    /// Writes a probe. Sled does not write what is there already, so each has a number.
+    fn probe(&self, number: u64) -> Result<(), StoreError> {
+        self.tree.insert(PROBE, &number.to_be_bytes()).map(|_| ()).map_err(broken)
+    }
 }
 
 impl Writes {
+    fn of(directory: &Path) -> Self {
+        Self {
+            unproven: VecDeque::new(),
+            unproven_bytes: 0,
+            proven: 0,
+            probes_due: 0,
+            probes: 0,
+            refused_bytes: 0,
+            room: Room::of(directory),
+        }
+    }
+
     /// Keeps a batch that was applied; tells whether there are so many that they have to be proven.
     fn keep(&mut self, batch: &Batch) -> bool {
         self.unproven_bytes += batch.bytes();
@@ -225,9 +252,28 @@ impl Sled {
             return Ok(());
         }
         writes.probes_due -= 1;
-        let probed = self.with(|opened| opened.tree.insert(PROBE, &[]).map_err(broken));
+        writes.probes += 1;
+        let probed = self.with(|opened| opened.probe(writes.probes));
         self.has_failed.fetch_or(probed.is_err(), Ordering::AcqRel);
-        probed.map(|_| ())
+        probed
+    }
+
+    /// Makes sure that there is room for a batch of so many bytes.
+    fn keep_room(&self, writes: &mut Writes, bytes: usize) -> Result<(), StoreError> {
+        writes.room.keep(bytes as u64).map_err(|error| {
+            writes.refused_bytes = bytes;
+            self.is_full.store(true, Ordering::Release);
+            failed(error)
+        })
+    }
+
+    /// Finds out whether there is room again for what was refused last.
+    fn make_room(&self) -> Result<(), StoreError> {
+        let mut writes = self.writes.lock();
+        let refused = writes.refused_bytes;
+        self.keep_room(&mut writes, refused)?;
+        self.is_full.store(false, Ordering::Release);
+        Ok(())
     }
 
     /// Opens the directory anew, and applies what was not proven written.
@@ -237,7 +283,7 @@ impl Sled {
             return Err(failed(io::ErrorKind::StorageFull.into()));
         }
         // Wakes those who wait for a flush that never comes.
-        let _ = self.with(|opened| opened.tree.insert(PROBE, &[]).map_err(broken));
+        let _ = self.with(|opened| opened.probe(u64::MAX));
         let busy = || failed(io::ErrorKind::ResourceBusy.into());
         let mut opened = self.opened.try_write_for(REOPEN_WAIT_MAX).ok_or_else(busy)?;
         let mut writes = self.writes.try_lock_for(REOPEN_WAIT_MAX).ok_or_else(busy)?;
@@ -248,6 +294,7 @@ impl Sled {
         again?;
         self.has_failed.store(false, Ordering::Release);
         writes.probes_due = PROBES_PER_WRITE;
+        writes.room = Room::of(&self.directory);
         Ok(())
     }
 
@@ -300,6 +347,7 @@ impl Backend for Sled {
             if self.has_failed.load(Ordering::Acquire) {
                 return Err(StoreError::Away { backend: NAME });
             }
+            self.keep_room(&mut writes, batch.bytes())?;
             let applied = self.with(|opened| opened.apply(batch));
             self.has_failed.fetch_or(applied.is_err(), Ordering::AcqRel);
             applied?;
@@ -356,7 +404,8 @@ impl Backend for Sled {
     }
 
     fn is_sound(&self) -> bool {
-        !self.has_failed.load(Ordering::Acquire) && !self.is_unsynced.load(Ordering::Acquire)
+        let troubles = [&self.has_failed, &self.is_full, &self.is_unsynced];
+        !troubles.iter().any(|trouble| trouble.load(Ordering::Acquire))
     }
 
     fn tend(&self) -> Result<(), StoreError> {
@@ -365,6 +414,9 @@ impl Backend for Sled {
             return self.reopen();
         }
         probed?;
+        if self.is_full.load(Ordering::Acquire) {
+            self.make_room()?;
+        }
         if self.is_unsynced.load(Ordering::Acquire) { self.durable() } else { Ok(()) }
     }
 

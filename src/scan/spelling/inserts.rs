@@ -9,7 +9,9 @@ use std::sync::LazyLock;
 use memchr::memmem::Finder;
 
 use super::PIECE_BYTES;
-use super::columns::{self, HEAD_BYTES_MAX, of};
+use super::columns;
+use super::columns::HEAD_BYTES_MAX;
+use super::columns::of;
 use crate::scan::view::View;
 
 /// What stands between the names and the rows. Nobody mixes its case.
