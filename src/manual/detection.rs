@@ -33,13 +33,23 @@
 //! base64 once and twice, hexadecimal, HTML entities and `\u` escapes 98 to 100, percent 97: goal 98; leet 96,
 //! letters spaced out 97, dotted 96: goal 90; with line breaks for spaces 94.
 //!
-//! Needles: of 150 short attacks 94.0 are reported from a tool on their own; of these in a document of 8, 32 and 128 KiB 80, 86 and 84
-//! (goal: two points less), and of such documents without one 0.0, 2.7 and 3.4 (goal: 1).
+//! Needles: of 150 short attacks 142 are reported from a tool on their own; of these in a document of 8, 32 and 128 KiB 88.7, 91.5 and
+//! 91.5 (80.3, 80.3 and 78.2 before the lines of several loud windows were read one by one; goal: two points less than 100). Of such
+//! documents without one, 6 of 782 of 8 KiB are reported and 7 of 353 of 32 KiB (6 and 5 before; goal: 1 %). Through the gateway, with
+//! `threshold = "medium"`.
 //!
 //! Quiet orders in what tools give back speak neither to a model nor of its instructions: a review that wants payment methods sent to an
 //! address. Of 20 that were written after the patterns for them 14 are reported, and none was
 //! before; of 26 harmless notes, tickets, reviews and mails beside them none is. The default policy records them and stops none: of 25
 //! tickets, playbooks and mails of offices that were written to be mistaken for such orders, four would have been stopped for that alone.
+//!
+//! Orders about the reply (scramble it, work in a link) and code to be carried along, in what tools give back: of BIPIA's, which the
+//! patterns were made after, 261 of 384 are reported, and none was before; of 60 such orders in fresh words 6, of 240 texts that come near 3.
+//! They say little where words are free, and the model says nothing there.
+//!
+//! Programs that spy, load or open a door, in what tools give back: of 45 written by somebody else, in many programming languages, 7 were reported
+//! before there were patterns for them, 15 with the first ones, and 35 once these 45 had been looked at; of 90 honest ones beside them
+//! none for its code. In 73 MB of prose, code, manuals and configuration none of these patterns fires.
 //!
 //! In answers, streamed or not, the model reads what the caller gets to read (not what a model thinks, nor the arguments of its
 //! calls) in windows of 1.5 kB at most, anew for every 512 bytes and at the end, without the other layers' findings. Read like that by the model's version 1.1,

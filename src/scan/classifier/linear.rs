@@ -30,6 +30,13 @@ const ALONE_BYTES_MIN: usize = 512;
 /// What is taken off the log odds of a window on its own: a long text has many.
 const ALONE_COST: f32 = 1.5;
 
+/// For how many bytes of what a tool gave back, in the normal form, the lines of one more window are judged one by one, and of
+/// how many at most: an order in a document stands among what is as loud by chance.
+const OTHERS_EVERY_BYTES: usize = 2048;
+const OTHERS_MAX: usize = 8;
+/// The shortest line that is judged on its own there.
+const LINE_BYTES_MIN: usize = 24;
+
 /// How far the lines of a window may reach beyond it, in bytes, to be judged with it.
 const LINE_BYTES_MAX: usize = 400;
 
@@ -115,18 +122,31 @@ impl Judge {
     fn judge_in(&self, room: &mut Room, text: &[u8], origin: Origin, signals: &Signals) -> Verdict {
         let Linear { stack, levels, .. } = &self.model;
         let pooled = room.pooled(&self.model, text);
-        let (head, peak) = foremost(&pooled);
-        let window = source_of(&room.normal, &peak);
+        let (mut head, peak) = foremost(&pooled);
+        let mut window = source_of(&room.normal, &peak);
         let (bytes, bonus) = (room.normal.len(), stack.bonus(signals));
         let whole = stack.odds(&stack::inputs(&pooled, origin)) + bonus;
         let mut confidence = levels.confidence(whole, origin);
         let mut odds = whole;
-        if let Some(lines) = loudest_lines(text, &room.normal, &pooled) {
+        let loudest = loudest_lines(text, &room.normal, &pooled);
+        let others = self.other_lines(room, text, origin);
+        if let Some(lines) = loudest {
             let alone = room.pooled(&self.model, text.get(lines).unwrap_or_default());
             odds = whole.max(stack.odds(&stack::inputs(&alone, origin)) + bonus - ALONE_COST);
             // Out of its text a window says less: that is told, and not stopped.
             let told = levels.confidence(odds, origin).map(told_only);
             confidence = confidence.max(told);
+        }
+        let mut others = others.into_iter();
+        while confidence.is_none()
+            && let Some(lines) = others.next()
+        {
+            let alone = room.pooled(&self.model, text.get(lines.clone()).unwrap_or_default());
+            let said = stack.odds(&stack::inputs(&alone, origin)) + bonus;
+            if levels.confidence(said, origin).is_some_and(|it| it >= Confidence::HIGH) {
+                (odds, head, window) = (odds.max(said - ALONE_COST), foremost(&alone).0, lines);
+                confidence = Some(Confidence::MEDIUM);
+            }
         }
         let is_sure = confidence.is_some_and(|it| it >= Confidence::HIGH);
         if is_sure && origin == Origin::User && self.is_cited(room, text, &window, bonus) {
@@ -143,6 +163,29 @@ impl Judge {
 }
 
 impl Judge {
+    /// Returns what of a long text of a tool is judged on its own besides, which a room has just read: the lines of its
+    /// loudest windows, together and one by one.
+    fn other_lines(&self, room: &Room, text: &[u8], origin: Origin) -> Vec<Range<usize>> {
+        let most = (room.normal.len() / OTHERS_EVERY_BYTES).min(OTHERS_MAX);
+        if origin != Origin::Tool || most == 0 {
+            return Vec::new();
+        }
+        let mut others = Vec::new();
+        for peak in room.pooling.loudest(&room.normal, &self.model.weights, most, LINE_BYTES_MAX) {
+            let lines = lines_of(text, &source_of(&room.normal, &peak));
+            others.push(lines.clone());
+            let mut from = lines.start;
+            for line in text.get(lines.clone()).unwrap_or_default().split(|byte| *byte == b'\n') {
+                let line = from..from + line.len();
+                from = line.end + 1;
+                if line.len() >= LINE_BYTES_MIN && line != lines {
+                    others.push(line);
+                }
+            }
+        }
+        others
+    }
+
     /// Tells whether a text a person wrote speaks loudly only because it quotes something loud at its window: one of the
     /// quotations there would be reported alone, and what stands around all quotations would not be stopped. What others
     /// found says nothing of the latter: it may lie within.

@@ -250,6 +250,35 @@ impl Pooling {
         pooled
     }
 
+    /// Returns the loudest short windows of orders and personas in the text that was read last, the loudest first: `most` of
+    /// them, each `apart` bytes from the others, and none that says nothing.
+    pub fn loudest(&self, normal: &Normal, weights: &Weights, most: usize, apart: usize) -> Vec<Peak> {
+        let blocks = feature::blocks(normal);
+        let mut loud = Vec::new();
+        for (length, step) in WINDOWS.into_iter().take(2) {
+            for window in windows(blocks, length, step) {
+                let scores = self.score(weights, normal.len(), window.clone());
+                let score = scores[OVERRIDE].max(scores[PERSONA]);
+                if score > 0.0 {
+                    loud.push(Peak { score, from: window.start, until: window.end });
+                }
+            }
+        }
+        loud.sort_unstable_by(|one, other| other.score.total_cmp(&one.score));
+        let apart = apart.div_ceil(BLOCK_BYTES);
+        let mut chosen: Vec<Peak> = Vec::with_capacity(most);
+        for peak in loud {
+            let is_near = |other: &Peak| peak.from < other.until + apart && other.from < peak.until + apart;
+            if chosen.len() == most {
+                break;
+            }
+            if !chosen.iter().any(is_near) {
+                chosen.push(peak);
+            }
+        }
+        chosen
+    }
+
     fn score(&self, weights: &Weights, bytes: usize, window: Range<usize>) -> [f32; HEADS] {
         let end = (window.end * BLOCK_BYTES).min(bytes);
         self.scaled(weights, scale(end.saturating_sub(window.start * BLOCK_BYTES)), window)

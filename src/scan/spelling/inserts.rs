@@ -15,12 +15,16 @@ use super::columns::of;
 use crate::scan::view::View;
 
 /// What stands between the names and the rows. Nobody mixes its case.
-static KEYWORDS: LazyLock<[Finder<'static>; 2]> =
+static FINDERS: LazyLock<[Finder<'static>; KEYWORDS]> =
     LazyLock::new(|| [Finder::new("VALUES"), Finder::new("values")]);
+const KEYWORDS: usize = 2;
 const KEYWORD_BYTES: usize = "VALUES".len();
 
 /// How deep calls of functions stand within one another in a value.
 const DEPTH_MAX: usize = 8;
+
+/// The longest row, in bytes.
+const ROW_BYTES_MAX: usize = 64 << 10;
 
 /// Reads the inserted rows of a text, as much at once as a text in pieces is.
 pub(super) struct Inserts<'t> {
@@ -28,11 +32,14 @@ pub(super) struct Inserts<'t> {
     /// Where the next row, or what is not read yet, begins.
     at: usize,
     names: Vec<Range<usize>>,
+    /// Where each of the keywords stands next, as far as that is known.
+    next: [usize; KEYWORDS],
 }
 
 /// Returns what reads the inserted rows of a text.
 pub(super) fn read(text: &[u8]) -> Inserts<'_> {
-    Inserts { text, at: 0, names: Vec::new() }
+    let next = FINDERS.each_ref().map(|finder| finder.find(text).unwrap_or(text.len()));
+    Inserts { text, at: 0, names: Vec::new(), next }
 }
 
 impl Iterator for Inserts<'_> {
@@ -44,31 +51,48 @@ impl Iterator for Inserts<'_> {
             if self.names.is_empty() && !self.seek() {
                 break;
             }
-            match row(self.text, self.at) {
-                Some((values, end)) => {
-                    self.at = end;
-                    if values.len() == self.names.len() {
-                        let cells = self.names.iter().zip(values);
-                        cells.for_each(|(name, value)| columns::append(self.text, name, value, &mut view));
-                    }
-                }
-                None => self.names.clear(),
-            }
+            self.read_row(&mut view);
         }
         (!view.bytes().is_empty()).then_some(view)
     }
 }
 
 impl Inserts<'_> {
+    /// Reads what a text goes on with: a row, or the end of all.
+    fn read_row(&mut self, view: &mut View) {
+        let near = self.at.saturating_add(ROW_BYTES_MAX).min(self.text.len());
+        let is_between = |byte: &&u8| byte.is_ascii_whitespace() || **byte == b',';
+        let open = self.at + of(self.text, &(self.at..near)).iter().take_while(is_between).count();
+        let within = self.text.get(..near).unwrap_or_default();
+        if within.get(open) != Some(&b'(') {
+            return self.names.clear();
+        }
+        let Some((values, end)) = row(within, open) else {
+            // Not to be read again, wherever the next ones begin.
+            self.at = near;
+            return self.names.clear();
+        };
+        self.at = end;
+        if values.len() == self.names.len() {
+            let cells = self.names.iter().zip(values);
+            cells.for_each(|(name, value)| columns::append(self.text, name, value, view));
+        }
+    }
+
     /// Goes on to the next rows whose columns are named, if there are any.
     fn seek(&mut self) -> bool {
         while self.names.is_empty() {
-            let rest = self.text.get(self.at..).unwrap_or_default();
-            let Some(found) = KEYWORDS.iter().filter_map(|keyword| keyword.find(rest)).min() else {
-                self.at = self.text.len();
+            for (next, finder) in
+                self.next.iter_mut().zip(FINDERS.iter()).filter(|(next, _)| **next < self.at)
+            {
+                let rest = self.text.get(self.at..).unwrap_or_default();
+                *next = finder.find(rest).map_or(self.text.len(), |found| self.at + found);
+            }
+            let keyword = self.next.iter().copied().min().unwrap_or(self.text.len());
+            if keyword == self.text.len() {
+                self.at = keyword;
                 return false;
-            };
-            let keyword = self.at + found;
+            }
             self.at = keyword + KEYWORD_BYTES;
             self.names = names_before(self.text, keyword);
         }
@@ -101,15 +125,9 @@ fn unquoted(text: &[u8], name: Range<usize>) -> Range<usize> {
     name.start + before..name.end - behind
 }
 
-/// Returns the values of the row that a text goes on with, and where it ends.
-fn row(text: &[u8], from: usize) -> Option<(Vec<Range<usize>>, usize)> {
-    let rest = text.get(from..)?;
-    let is_between = |byte: &&u8| byte.is_ascii_whitespace() || **byte == b',';
-    let mut at = from + rest.iter().take_while(is_between).count();
-    let mut values = Vec::new();
-    if text.get(at) != Some(&b'(') {
-        return None;
-    }
+/// Returns the values of the row that opens at a place, and where it ends.
+fn row(text: &[u8], open: usize) -> Option<(Vec<Range<usize>>, usize)> {
+    let (mut at, mut values) = (open, Vec::new());
     loop {
         let (value, end) = value(text, at + 1)?;
         values.push(value);
@@ -195,6 +213,17 @@ mod tests {
         ] {
             assert_eq!(reading(text), "", "{text}");
         }
+    }
+
+    #[test]
+    fn what_never_ends_is_read_once() {
+        for text in
+            ["values ", "(a)values('", "(a) VALUES (f(", "(a) values (1),"].map(|part| part.repeat(200_000))
+        {
+            assert_eq!(reading(&text), "");
+        }
+        let behind = format!("(a) values ('{}(token) VALUES (12345678)", "x".repeat(2 * ROW_BYTES_MAX));
+        assert_eq!(reading(&behind), "\ntoken: 12345678");
     }
 
     #[test]
