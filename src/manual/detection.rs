@@ -67,7 +67,8 @@
 //! recorded at most, unless it is encoded there.
 //!
 //! Each cell of a table in a request (CSV, Markdown, what consoles draw) is read behind the name of its column as well, however far below
-//! it stands, and so is each value of the rows of an `INSERT` that names its columns; so they are in an answer that comes whole. In a stream only the first rows are near enough to the name.
+//! it stands, and so is each value of the rows of an `INSERT` that names its columns, up to a row of more than 64 KiB; so they are in an
+//! answer that comes whole. In a stream only the first rows are near enough to the name.
 //!
 //! What is parted over texts of one speaker in a row (parts of a message, messages, results of tools) is read as one where it crosses a
 //! border, 256 bytes on either side, with nothing and with a space between; by patterns, in requests and in what tools and agents answer.

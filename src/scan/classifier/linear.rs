@@ -129,7 +129,10 @@ impl Judge {
         let mut confidence = levels.confidence(whole, origin);
         let mut odds = whole;
         let loudest = loudest_lines(text, &room.normal, &pooled);
-        let others = self.other_lines(room, text, origin);
+        let others = match confidence {
+            None => self.other_lines(room, text, origin),
+            Some(_) => Vec::new(),
+        };
         if let Some(lines) = loudest {
             let alone = room.pooled(&self.model, text.get(lines).unwrap_or_default());
             odds = whole.max(stack.odds(&stack::inputs(&alone, origin)) + bonus - ALONE_COST);

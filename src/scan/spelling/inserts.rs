@@ -23,7 +23,7 @@ const KEYWORD_BYTES: usize = "VALUES".len();
 /// How deep calls of functions stand within one another in a value.
 const DEPTH_MAX: usize = 8;
 
-/// The longest row, in bytes.
+/// The longest row, in bytes. A longer one ends the rows of its `INSERT`.
 const ROW_BYTES_MAX: usize = 64 << 10;
 
 /// Reads the inserted rows of a text, as much at once as a text in pieces is.

@@ -62,12 +62,13 @@ impl Room {
         }
         let log = File::options().write(true).open(&self.log)?;
         match rustix::fs::fallocate(&log, FallocateFlags::KEEP_SIZE, end, needed + AHEAD_BYTES) {
-            Err(Errno::NOSPC | Errno::DQUOT | Errno::FBIG) => Err(io::ErrorKind::StorageFull.into()),
-            // Not every file system can: sled fails by itself there.
-            Ok(()) | Err(_) => {
+            Ok(()) => {
                 self.kept_to = end.saturating_add(needed + AHEAD_BYTES);
                 Ok(())
             }
+            Err(Errno::NOSPC | Errno::DQUOT | Errno::FBIG) => Err(io::ErrorKind::StorageFull.into()),
+            // Not every file system can: sled fails by itself there. It is asked for again with the next batch.
+            Err(_) => Ok(()),
         }
     }
 }
