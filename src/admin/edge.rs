@@ -1,8 +1,9 @@
 //! What every call passes before and after its handler.
 //!
 //! The order is fixed: host and origin, path (404), method (405), credential (401), permission (403),
-//! quota (429), handler. Every answer carries the three rate-limit headers and the request id, errors
-//! included; a panic of a handler is a 500, counted, and the process lives.
+//! quota (429), handler. What leads to no row costs what any other call does, but where all rows of its path are
+//! exempt. Every answer carries the three rate-limit headers and the request id, errors included; a panic of a
+//! handler is a 500, counted, and the process lives.
 
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -141,7 +142,6 @@ async fn serve(
         Plane::Management | Plane::Data => Ok(None),
     };
     let arrival = Arrival { office, parts, body, path, request_id, address, patience, session };
-    let payer = arrival.stranger();
     let host = {
         let (office, parts) = (&arrival.office, &arrival.parts);
         let row = rows.iter().find(|route| route.answers(&parts.method));
@@ -155,9 +155,10 @@ async fn serve(
     let unread =
         arrival.parts.extensions.get::<Arc<ReadFault>>().map(|fault| ApiError::Unread(Arc::clone(fault)));
     let host = unread.map_or(host, Err);
-    let (answer, limit) = match host.and_then(|()| choose(&rows, &arrival.parts.method)) {
-        Ok(route) => arrival.answer(route).await,
-        Err(error) => (error.into_response(), office.peek(&payer)),
+    let (answer, limit) = match host.map(|()| choose(&rows, &arrival.parts.method)) {
+        Ok(Ok(route)) => arrival.answer(route).await,
+        Ok(Err(error)) => arrival.lost(&rows, error).await,
+        Err(error) => (error.into_response(), office.peek(&arrival.stranger())),
     };
     // The data plane counts its own paths itself.
     if plane == Plane::Management {
@@ -192,7 +193,7 @@ impl Arrival {
         let now = self.office.clock.now();
         let principal = self.principal().await;
         let known = principal.as_ref().ok().cloned().flatten();
-        let payer = known.as_ref().map_or_else(|| self.stranger(), |known| self.office.payer(known));
+        let payer = self.payer(known.as_ref());
         let admitted = route.admit(principal, self.office.facts.public_metrics);
         let principal = match admitted {
             Ok(principal) => principal,
@@ -210,15 +211,31 @@ impl Arrival {
             Quota::Counted | Quota::Knock => self.office.buckets.take(&payer.name, payer.tier, now),
         };
         if route.quota != Quota::Exempt && !limit.allowed {
-            self.office.telemetry.metrics.rate_limited();
-            let error = ApiError::RateLimited { retry_after_s: limit.retry_after_s };
-            return (error.into_response(), limit);
+            return self.limited(limit);
         }
         let response = match self.into_call(route, principal) {
             Ok(call) => handled(route, call).await,
             Err(error) => error.into_response(),
         };
         (response, limit)
+    }
+
+    /// Refuses a call that leads to no row, at the cost of any other.
+    async fn lost(self, rows: &Rows, error: ApiError) -> (Response<Body>, LimitState) {
+        let known = self.principal().await.ok().flatten();
+        let payer = self.payer(known.as_ref());
+        if !rows.is_empty() && rows.iter().all(|row| row.quota == Quota::Exempt) {
+            return (error.into_response(), self.office.peek(&payer));
+        }
+        let limit = self.office.buckets.take(&payer.name, payer.tier, self.office.clock.now());
+        if limit.allowed { (error.into_response(), limit) } else { self.limited(limit) }
+    }
+
+    /// Refuses a call whose payer has nothing left.
+    fn limited(&self, limit: LimitState) -> (Response<Body>, LimitState) {
+        self.office.telemetry.metrics.rate_limited();
+        let error = ApiError::RateLimited { retry_after_s: limit.retry_after_s };
+        (error.into_response(), limit)
     }
 
     /// Returns whom the call's credential stands for.
@@ -270,6 +287,11 @@ impl Arrival {
             self.office.record_refusal(&payer.name, event);
         }
         (error.into_response(), limit)
+    }
+
+    /// Returns who pays: whoever is known, or else the client's address.
+    fn payer(&self, known: Option<&Principal>) -> Payer {
+        known.map_or_else(|| self.stranger(), |known| self.office.payer(known))
     }
 
     /// Returns who pays where no credential counts: the client's address.

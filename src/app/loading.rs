@@ -15,13 +15,14 @@ use super::memory;
 use super::streamed::Streamed;
 use crate::config::Config;
 use crate::config::ConfigFault;
+use crate::config::PluginsConfig;
 use crate::config::Sources;
 use crate::config::file;
+use crate::config::provision;
 use crate::config::provision::provider_key_faults;
 use crate::config::provision::sink_secret_faults;
+use crate::document::Document;
 use crate::document::Fault;
-use crate::document::Place;
-use crate::document::Problem;
 use crate::policy::build::DialectFiles;
 use crate::policy::build::Loading;
 use crate::policy::build::try_build;
@@ -44,6 +45,7 @@ pub(super) fn loading(config: &Config, sources: &Sources, agents: Arc<NamedFiles
     let (sources, plugins, sample_provider) =
         (sources.clone(), config.plugins.path.clone(), sources.sample_provider);
     let (overlay, rules, models) = (plugins.clone(), plugins.clone(), plugins.clone());
+    let running = PluginsConfig { path: plugins.clone(), compiled_path: Some(config.compiled_path()) };
     let packs = Arc::new(Packs { plugins, last: Mutex::default() });
     let (of_detectors, of_rules) = (Arc::clone(&packs), Arc::clone(&packs));
     Loading {
@@ -56,6 +58,8 @@ pub(super) fn loading(config: &Config, sources: &Sources, agents: Arc<NamedFiles
                 faults.extend(agents.faults(config));
                 faults
             });
+            // What is refused is told whole: what building it would find does not wait for the rest to be mended.
+            let read = read.or_else(|_| checked(written.document.clone(), &running, &sources));
             read.map(|_| written)
         }),
         defaults: file::defaults(),
@@ -120,6 +124,16 @@ impl Packs {
     }
 }
 
+/// Reads a document as a check of it does, with the packs of the running process: others need a restart.
+fn checked(document: Document, plugins: &PluginsConfig, sources: &Sources) -> Result<Config, Vec<Fault>> {
+    Config::read_and_try(document, |config| {
+        let config = Config { plugins: plugins.clone(), ..config.clone() };
+        let mut found = provision::faults(&config);
+        found.extend(faults(&config, sources));
+        found
+    })
+}
+
 /// Returns everything that is wrong with the rules of a configuration.
 pub fn faults(config: &Config, sources: &Sources) -> Vec<ConfigFault> {
     let loading = loading(config, sources, Arc::new(NamedFiles::of(config)));
@@ -166,16 +180,69 @@ fn dialect_files(plugins: &Path) -> Result<DialectFiles, Vec<Fault>> {
     let (mut files, mut faults) = (Vec::new(), Vec::new());
     for path in paths.into_iter().take(DIALECT_FILES_MAX) {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        match std::fs::read_to_string(&path) {
+        match file::read_regular(&path) {
             Ok(text) => files.push((name, text)),
-            Err(error) => faults.push(unreadable(&path, &error)),
+            Err(found) => faults.extend(found),
         }
     }
     if faults.is_empty() { Ok(files) } else { Err(faults) }
 }
 
-fn unreadable(path: &Path, error: &std::io::Error) -> Fault {
-    let place = Place { source: path.display().to_string().into(), line: None, column: None };
-    let problem = Problem::Invalid { reason: format!("cannot be read: {error}"), suggestion: None };
-    Fault { place: Some(place), key: String::new(), problem }
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    /// What is told of files that a reload refuses, and of the same by a check, both sorted.
+    fn told(text: &str, pack: Option<&str>) -> [Vec<String>; 2] {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        let plugins = format!(
+            "[plugins]\npath = \"{}\"\ncompiled_path = \"{}\"\n",
+            at("plugins").display(),
+            at("compiled").display()
+        );
+        fs::create_dir_all(at("plugins/detectors")).unwrap();
+        fs::write(at("gateway.toml"), &plugins).unwrap();
+        let sources = Sources { file: Some(at("gateway.toml")), ..Sources::default() };
+        let config = sources.load().unwrap();
+        let loading = loading(&config, &sources, Arc::new(NamedFiles::of(&config)));
+        fs::write(at("gateway.toml"), format!("{plugins}{text}")).unwrap();
+        if let Some(pack) = pack {
+            fs::write(at("plugins/detectors/own.toml"), pack).unwrap();
+        }
+        let reloaded = (loading.document)().unwrap_err();
+        let checked = sources.check(|config| faults(config, &sources)).unwrap_err();
+        [reloaded, checked].map(|faults| {
+            let mut lines: Vec<String> = faults.iter().map(ToString::to_string).collect();
+            lines.sort();
+            lines
+        })
+    }
+
+    #[test]
+    fn a_reload_tells_what_a_check_tells() {
+        let structural = "[limits]\nscan_ms = 0\n";
+        let unknown = format!("{structural}[policies.default.detectors.kee]\nmode = \"off\"\n");
+        for (text, pack, found) in [
+            (unknown.as_str(), None, "policies.default.detectors.kee: there is no such detector"),
+            (structural, Some("[pack]\nname = 3\n"), "detectors/own.toml"),
+        ] {
+            let [reloaded, checked] = told(text, pack);
+            assert_eq!(reloaded, checked);
+            for wanted in ["limits.scan_ms", found] {
+                assert!(reloaded.iter().any(|line| line.contains(wanted)), "{wanted} in {reloaded:?}");
+            }
+        }
+    }
+
+    /// A pipe would keep whoever reads it waiting for good.
+    #[test]
+    fn what_is_no_file_is_no_dialect() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir_all(folder.path().join("dialects/own.toml")).unwrap();
+        let faults = dialect_files(folder.path()).unwrap_err();
+        assert!(faults[0].to_string().ends_with("own.toml: is no regular file"), "{faults:?}");
+    }
 }

@@ -88,9 +88,7 @@ use crate::govern::audit::config::AuditFailure;
 use crate::govern::privacy::Keeper;
 use crate::govern::siem::Standings;
 use crate::id::UlidSource;
-use crate::policy::handle::RulesetHandle;
 use crate::policy::parted::PartedFiles;
-use crate::policy::reload::Announcement;
 use crate::policy::reload::Reloader;
 use crate::policy::watch::FileWatch;
 use crate::policy::watch::reload;
@@ -174,12 +172,7 @@ fn serve_until_over(
     let sample =
         wanted.with_sample_provider.then(|| address::listen(([127, 0, 0, 1], 0).into())).transpose()?;
     wanted.sources.sample_provider = sample.as_ref().and_then(|listener| listener.local_addr().ok());
-    let config = wanted.sources.check(|config| match wanted.take_over {
-        // Whoever hands over wants to know before, not after.
-        true => loading::faults(config, &wanted.sources),
-        false => Vec::new(),
-    });
-    let config = config.map_err(StartError::Config)?;
+    let config = checked(&wanted).map_err(StartError::Config)?;
     let log = logging::start(config.telemetry.log_format, config.telemetry.log_level.as_str());
     files::allow_files(&config)?;
     let manager = Arc::new(Manager::of_environment());
@@ -236,6 +229,15 @@ fn serve_until_over(
     }
     tracing::info!(version = VERSION, proxy = %taken.proxy, admin = %taken.admin, "portcullis starts");
     Ok(serve(server, wanted, &config, taken, pulses, manager, &telemetry))
+}
+
+/// Reads the configuration; where another process hands over, all that it names, too.
+fn checked(wanted: &Wanted) -> Result<Config, Vec<ConfigFault>> {
+    wanted.sources.check(|config| match wanted.take_over {
+        // Whoever hands over wants to know before, not after.
+        true => loading::faults(config, &wanted.sources),
+        false => Vec::new(),
+    })
 }
 
 /// Lets what depends on the routes follow them.
@@ -361,15 +363,9 @@ fn watched_files(sources: &Sources, config: &Config, licensing: &Licensing) -> V
 
 fn follow_reloads(reloader: &Reloader, telemetry: &Arc<Telemetry>, clock: &Arc<dyn Clock>) {
     let (telemetry, clock) = (Arc::clone(telemetry), Arc::clone(clock));
-    let handle: RulesetHandle = reloader.handle();
-    telemetry.metrics.reloaded(Some(handle.load().revision), clock.now().as_second() as f64);
-    reloader.subscribe(move |announcement| {
-        let now = clock.now().as_second() as f64;
-        match announcement {
-            Announcement::Published(change) => telemetry.metrics.reloaded(Some(change.revision), now),
-            Announcement::Refused { .. } => telemetry.metrics.reloaded(None, now),
-        }
-    });
+    let note = move |accepted| telemetry.metrics.reloaded(accepted, clock.now().as_second() as f64);
+    note(Some(reloader.handle().load().revision));
+    reloader.follow_files(note);
 }
 
 fn office(

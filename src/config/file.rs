@@ -103,7 +103,8 @@ impl Stack {
         }
     }
 
-    /// Lays the files of a folder, in the order of their names; it need not exist.
+    /// Lays the files of a folder, in the order of their names; it need not exist. Hidden ones are an editor's, or those
+    /// of whatever mounted the folder.
     fn lay_policies(&mut self, folder: &Path) {
         let entries = match std::fs::read_dir(folder) {
             Ok(entries) => entries,
@@ -111,16 +112,35 @@ impl Stack {
             Err(error) => return self.faults.push(unreadable(folder, &error)),
         };
         let paths = entries.filter_map(Result::ok).map(|entry| entry.path());
-        let mut paths: Vec<_> =
-            paths.filter(|path| path.extension().is_some_and(|ext| ext == "toml")).collect();
+        let mut paths: Vec<_> = paths.filter(|path| is_policy(path)).collect();
         paths.sort();
         paths.truncate(POLICY_FILES_MAX);
         for path in paths {
             let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-            let policy = read(&path).and_then(|text| toml::parse(&text, &path.display().to_string()));
+            let policy = read_regular(&path).and_then(|text| toml::parse(&text, &path.display().to_string()));
             let policy = policy.map(|policy| policy.nested(&["policies", &name]));
             self.lay_own(&format!("policies/{name}"), policy);
         }
+    }
+}
+
+fn is_policy(path: &Path) -> bool {
+    let is_hidden = path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
+    !is_hidden && path.extension().is_some_and(|extension| extension == "toml")
+}
+
+/// Reads a file of text that lies in a folder and that nobody named: a pipe there would keep its reader waiting for good.
+///
+/// # Errors
+///
+/// As [`read`], and it is no regular file.
+pub fn read_regular(path: &Path) -> Result<String, Vec<ConfigFault>> {
+    match std::fs::metadata(path) {
+        Ok(facts) if !facts.is_file() => {
+            let reason = "is no regular file".to_owned();
+            Err(vec![fault_of(path, Problem::Invalid { reason, suggestion: None })])
+        }
+        Ok(_) | Err(_) => read(path),
     }
 }
 

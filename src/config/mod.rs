@@ -26,6 +26,7 @@ use crate::admin::config::AdminConfig;
 use crate::cluster::config::RedisConfig;
 use crate::config::env::Environment;
 use crate::document::Document;
+use crate::document::Problem;
 use crate::document::section;
 use crate::govern::analytics::config::AnalyticsConfig;
 use crate::govern::audit::config::AuditConfig;
@@ -175,7 +176,8 @@ impl Config {
     ) -> Result<Self, Vec<ConfigFault>> {
         let (config, mut faults) = Self::tried(document);
         let mut found = more(&config);
-        found.retain(|fault| !is_told_by(fault, &faults));
+        let wrong = wrong_types(&faults);
+        found.retain(|fault| !is_told_by(fault, &faults) && !is_below(fault, &wrong));
         faults.extend(found);
         ConfigFault::sort(&mut faults);
         if faults.is_empty() { Ok(config) } else { Err(faults) }
@@ -183,7 +185,7 @@ impl Config {
 
     /// Reads a document as far as it goes, with stand-ins for what is faulty: more faults may be found by it.
     fn tried(document: Document) -> (Self, Vec<ConfigFault>) {
-        section::tried(&document, |root| {
+        let (config, mut faults) = section::tried(&document, |root| {
             let admin = read::admin(&mut root.section("admin"));
             let (together, shared_limits) = read::cluster(&mut root.section("cluster"));
             // The sinks in force are those of the revision: here only what is wrong with the files' is told.
@@ -207,7 +209,10 @@ impl Config {
                 rules: RulesFile::read(root),
                 document: document.clone(),
             }
-        })
+        });
+        let wrong = wrong_types(&faults);
+        faults.retain(|fault| !is_below(fault, &wrong));
+        (config, faults)
     }
 }
 
@@ -216,6 +221,18 @@ fn is_told_by(fault: &ConfigFault, told: &[ConfigFault]) -> bool {
     let table = |key: &str| key.rsplit_once('.').map(|(table, _)| table.to_owned());
     let own = table(&fault.key);
     told.iter().any(|told| told.key == fault.key || own.is_some() && table(&told.key) == own)
+}
+
+/// Returns the keys whose values are of another type.
+fn wrong_types(faults: &[ConfigFault]) -> Vec<String> {
+    let wrong = faults.iter().filter(|fault| matches!(fault.problem, Problem::WrongType { .. }));
+    wrong.map(|fault| fault.key.clone()).collect()
+}
+
+/// Tells whether a fault lies below one of some keys: what is no table has no keys, and misses none.
+fn is_below(fault: &ConfigFault, keys: &[String]) -> bool {
+    let below = |key: &String| fault.key.strip_prefix(key.as_str()).is_some_and(|rest| rest.starts_with('.'));
+    keys.iter().any(below)
 }
 
 #[cfg(test)]

@@ -1,5 +1,7 @@
 //! `[siem]` into the configuration of its module.
 
+use std::path::PathBuf;
+
 use http::Uri;
 use serde_json::Value;
 
@@ -115,12 +117,30 @@ fn target(section: &mut Section<'_>) -> Target {
         other => {
             let expected = format!("expected one of {}", PLATFORMS.join(", "));
             section.invalid("platform", expected, nearest(other, PLATFORMS));
-            // Whatever the others take is asked for, so that the platform is the only fault.
-            let _ = http(section, None);
-            let _ = ["index", "subject", "stream", "user"].map(|key| section.text_maybe(key));
-            Target::OcsfFile(file(section))
+            Target::OcsfFile(unknown(section))
         }
     }
+}
+
+/// Asks for whatever the platforms take, so that an unknown one is the only fault: nobody knows which of it is needed.
+fn unknown(section: &mut Section<'_>) -> FileTarget {
+    let texts = [
+        "url",
+        "ca_file",
+        "secret_file",
+        "secret_env",
+        "index",
+        "framing",
+        "payload",
+        "subject",
+        "stream",
+        "user",
+        "path",
+    ];
+    let _ = texts.map(|key| section.text_maybe(key));
+    let _ = ["gzip", "allow_private"].map(|key| section.flag_or(key, false));
+    let _ = ["message_bytes", "file_bytes", "files_kept"].map(|key| section.number_maybe(key, 0..=u64::MAX));
+    FileTarget { path: PathBuf::new(), bytes_max: FILE_BYTES, kept: FILES_KEPT as u32 }
 }
 
 /// Reads an HTTP receiver; a platform has its own `path`, where the address names none.

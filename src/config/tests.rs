@@ -3,8 +3,8 @@
 use std::fs;
 use std::path::PathBuf;
 
+use super::file::POLICIES;
 use super::*;
-use crate::document::Problem;
 use crate::policy::decision::Mode;
 use crate::scan::threat::Category;
 use crate::scan::threat::Confidence;
@@ -72,6 +72,37 @@ fn a_file_lies_over_the_defaults_and_mode_begins_afresh() {
     assert_eq!(policy.category(Category::Pii).only, None, "a category written anew covers all of it");
     assert_eq!(policy.category(Category::Injection).request, Mode::Block);
     assert!(config.rules.policies.contains_key("own"));
+}
+
+#[test]
+fn what_lies_in_the_folder_of_policies_and_is_none_is_left_alone_or_told() {
+    let (folder, sources) = of_file("");
+    let policies = folder.path().join("policies");
+    fs::create_dir(&policies).unwrap();
+    fs::write(policies.join(".own.toml"), "no = policy").unwrap();
+    std::os::unix::fs::symlink("somebody@somewhere.1", policies.join(".#default.toml")).unwrap();
+    assert_eq!(sources.load().unwrap().rules.policies.len(), POLICIES.len());
+    // Whoever opened it would wait for good.
+    let (pipe, owner) = (policies.join("pipe.toml"), rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR);
+    rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, owner, 0).unwrap();
+    let faults = sources.load().unwrap_err();
+    let told: Vec<String> = faults.iter().map(ToString::to_string).collect();
+    assert_eq!(told, [format!("{}: is no regular file", pipe.display())]);
+}
+
+#[test]
+fn of_what_is_no_table_nothing_is_missing() {
+    let document = file::defaults();
+    let tables = document.root().iter().filter(|(key, value)| value.is_object() && *key != "policies");
+    for (key, _) in tables {
+        assert_eq!(complaints(&format!("{key} = \"x\"\n")), [format!("1 {key}: expected a table")]);
+    }
+    let nested = "[proxy]\ntimeouts = 3\n[limits]\ntiers = 3\n";
+    let expected = ["2 proxy.timeouts: expected a table", "4 limits.tiers: expected a table"];
+    assert_eq!(complaints(nested), expected);
+    let (_folder, sources) = of_file("limits = 3\n");
+    let missing = ConfigFault { place: None, key: "limits.scan_ms".to_owned(), problem: Problem::Missing };
+    assert_eq!(sources.check(|_| vec![missing]).unwrap_err().len(), 1, "nor does building miss anything");
 }
 
 #[test]
@@ -377,6 +408,24 @@ fn secrets_of_sinks_are_looked_for_before_they_are_needed() {
     assert_eq!(tried(&sink("secret_env = \"PATH\"")), []);
     let nats = "[[siem.sinks]]\nname = \"n\"\nplatform = \"nats\"\nurl = \"tls://n.example\"\n";
     assert_eq!(tried(&format!("{nats}secret_file = \"missing.token\"")), missing("secret_file"));
+}
+
+#[test]
+fn of_a_sink_of_no_known_platform_nothing_else_is_told() {
+    let sink = |platform: &str, keys: &str| {
+        format!("[[siem.sinks]]\nname = \"soc\"\nplatform = \"{platform}\"\n{keys}\n")
+    };
+    let expected =
+        "3 siem.sinks[0].platform: expected one of splunk_hec, elastic, syslog, webhook, ocsf_file, nats";
+    for (platform, keys) in [
+        ("splunk", "url = \"https://soc.example\"\nindex = \"a\"\ngzip = false"),
+        ("ocsf_fil", "path = \"a.log\"\nfile_bytes = 4096\nfiles_kept = 2"),
+        ("syslg", "url = \"udp://soc.example\"\nframing = \"lines\"\npayload = \"cef\"\nmessage_bytes = 480"),
+        ("nat", "url = \"nats://n.example\"\nsubject = \"s\"\nstream = \"t\"\nuser = \"u\""),
+    ] {
+        let found = complaints(&sink(platform, keys));
+        assert!(matches!(found.as_slice(), [only] if only.starts_with(expected)), "{platform}: {found:?}");
+    }
 }
 
 #[test]

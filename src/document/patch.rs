@@ -29,6 +29,17 @@ pub fn apply(target: Value, patch: Value) -> Value {
     target
 }
 
+/// Lays a table under another: what only it has is added, and all else stays. A list is one value.
+pub(crate) fn underlay(target: &mut Map<String, Value>, under: &Map<String, Value>) {
+    for (key, value) in under {
+        match (target.get_mut(key), value) {
+            (None, _) => drop(target.insert(key.clone(), value.clone())),
+            (Some(Value::Object(inner)), Value::Object(value)) => underlay(inner, value),
+            (Some(_), _) => {}
+        }
+    }
+}
+
 /// Returns the paths of all that a patch replaces or takes away.
 pub(crate) fn replaced_paths(patch: &Map<String, Value>) -> Vec<String> {
     let mut paths = Vec::new();

@@ -8,7 +8,9 @@
 //!
 //! A reload builds, proves and publishes a whole ruleset beside the running one. Exchanges under way end with the rules
 //! they began with; each answer names them in `X-Portcullis-Policy: policy@revision`. A faulty file changes nothing:
-//! every fault is logged with file and line, `portcullis_config_last_reload_successful` becomes 0.
+//! every fault is logged with file and line, and `portcullis_config_last_reload_successful` is 0 until the files are good
+//! again, which is logged, too. What the management API refuses does not touch it. Of the folder `policies`, files whose
+//! names begin with a full stop are left alone.
 //! Packs that did not change are not compiled again.
 //!
 //! A sink of `[siem]` that is changed or comes back goes on at the place it had in the log, by its name; the others do not

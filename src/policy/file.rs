@@ -66,7 +66,7 @@ pub const DOCUMENTS_DEFAULT: DocumentMode = DocumentMode::Inspect;
 pub const ALLOW_ENTRIES_MAX: usize = 1000;
 
 /// Checks that look at the form or the likeliness of a value, and prove nothing about it.
-const FORM_CHECKS: [Check; 27] = [
+const FORM_CHECKS: [Check; 28] = [
     Check::Crc32Base62Fails,
     Check::Crc32HexLittleEndianFails,
     Check::Crc32HexFails,
@@ -94,6 +94,7 @@ const FORM_CHECKS: [Check; 27] = [
     Check::KrRrnDated,
     Check::CarriesText,
     Check::CarriesWords,
+    Check::NotDrawnBySite,
 ];
 
 /// A policy as it was written; its values fit, its detectors are not looked up yet.
@@ -117,8 +118,8 @@ pub struct PolicyFile {
     pub categories: BTreeMap<Category, CategoryRule>,
     /// What is done about single detectors, by their type.
     pub detectors: BTreeMap<String, DetectorOverride>,
-    /// What is let through.
-    pub allow: Vec<AllowFile>,
+    /// What is let through, each entry by its place in the list.
+    pub allow: BTreeMap<usize, AllowFile>,
 }
 
 /// What a policy does about a category.
@@ -225,7 +226,7 @@ impl PolicyFile {
             faults.extend(found.err());
         }
         let mut allowances = Vec::new();
-        for (at, entry) in self.allow.iter().enumerate() {
+        for (at, entry) in &self.allow {
             let found = entry
                 .detectors
                 .iter()
@@ -438,13 +439,15 @@ fn read_modes(section: &mut Section<'_>) -> (Option<Mode>, Option<Mode>) {
     (request, response)
 }
 
-fn read_allow(section: &mut Section<'_>) -> Vec<AllowFile> {
+/// Reads the list; a faulty entry keeps its place free.
+fn read_allow(section: &mut Section<'_>) -> BTreeMap<usize, AllowFile> {
     let entries = section.list("allow");
     if entries.len() > ALLOW_ENTRIES_MAX {
         section.invalid("allow", format!("expected {ALLOW_ENTRIES_MAX} entries at most"), None);
-        return Vec::new();
+        return BTreeMap::new();
     }
-    entries.into_iter().filter_map(|mut entry| AllowFile::read(&mut entry)).collect()
+    let read = |(at, mut entry): (usize, Section<'_>)| Some((at, AllowFile::read(&mut entry)?));
+    entries.into_iter().enumerate().filter_map(read).collect()
 }
 
 #[cfg(test)]

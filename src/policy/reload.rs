@@ -14,7 +14,9 @@ mod start;
 mod turn;
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering;
 
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
@@ -24,6 +26,7 @@ use serde_json::Value;
 
 pub use self::author::Author;
 pub use self::author::Reach;
+use self::patch::patched;
 use self::patch::read_patch;
 use self::patch::refuse_new_secrets;
 pub use self::start::Beginning;
@@ -64,6 +67,14 @@ pub struct Reloader {
     listeners: RwLock<Vec<Listener>>,
     /// The revision of another node that did not build here.
     refused: AtomicU64,
+    files: Files,
+}
+
+/// How the files were when they were read last, and who is told.
+#[derive(Default)]
+struct Files {
+    are_faulty: AtomicBool,
+    followers: RwLock<Vec<Follower>>,
 }
 
 /// What is in force: the effective document and the revision that brought it.
@@ -80,7 +91,7 @@ pub struct Current {
 pub enum Announcement {
     /// A change is in force.
     Published(Change),
-    /// A change was refused; what was in force stays.
+    /// A change was refused that was more than tried; what was in force stays.
     Refused {
         /// How it came.
         source: RevisionSource,
@@ -164,6 +175,7 @@ pub enum ChangeError {
     Store(#[from] StoreError),
 }
 
+type Follower = Box<dyn Fn(Option<u64>) + Send + Sync>;
 type Listener = Box<dyn Fn(&Announcement) + Send + Sync>;
 type Preparer = Box<dyn Fn(&Ruleset) + Send + Sync>;
 
@@ -199,6 +211,12 @@ impl Reloader {
         self.listeners.write().push(Box::new(listener));
     }
 
+    /// Calls `follower` with the revision in force whenever there is a new one or good files are read, and with `None`
+    /// when faulty ones are, and after every new revision for as long as they are faulty; it must be quick.
+    pub fn follow_files(&self, follower: impl Fn(Option<u64>) + Send + Sync + 'static) {
+        self.files.followers.write().push(Box::new(follower));
+    }
+
     /// Calls `prepare` with every ruleset that is about to be in force, before an exchange can have it.
     pub fn prepare(&self, prepare: impl Fn(&Ruleset) + Send + Sync + 'static) {
         self.preparers.write().push(Box::new(prepare));
@@ -213,12 +231,22 @@ impl Reloader {
     ///
     /// As every change.
     pub fn reload_file(&self) -> Result<Option<Change>, ChangeError> {
-        self.in_turn(|| self.read_files())
+        self.in_turn(|| {
+            let read = self.read_files();
+            match &read {
+                Ok(_) => self.note_good_files(),
+                Err(ChangeError::Faulty(_)) => self.note_faulty_files(),
+                // What else keeps a change from being made is not the files' fault.
+                Err(_) => {}
+            }
+            read
+        })
     }
 
     fn read_files(&self) -> Result<Option<Change>, ChangeError> {
+        let source = RevisionSource::File;
         let Written { document: files, own_etag } =
-            self.heard(RevisionSource::File, (self.loading.document)())?;
+            self.heard(source, Run::Real, (self.loading.document)())?;
         let current = self.current();
         let (file_etag, own_etag) = (rules_etag(&files), Some(own_etag));
         let differs = |key: &String| !RELOADABLE_KEYS.contains(&key.as_str());
@@ -228,7 +256,6 @@ impl Reloader {
         let rules = if same_files { current.revision.rules.clone() } else { all_rules_of(&files) };
         let places = if same_files { current.document.clone() } else { files };
         let author = SYSTEM_AUTHOR.to_owned();
-        let source = RevisionSource::File;
         let draft = Draft { rules, places, file_etag, own_etag, author, source, needs_restart };
         self.change(draft, Run::Real, same_files)
     }
@@ -266,15 +293,14 @@ impl Reloader {
             return Err(ChangeError::Stale { etag: etag.clone() });
         }
         let place = Place { source: source.as_str().into(), line: None, column: None };
-        let (layer, mut faults) = self.heard(source, read_patch(patch, place))?;
-        let mut document = current.document.clone();
-        document.overlay(layer);
+        let (layer, mut faults) = self.heard(source, run, read_patch(patch, place))?;
+        let document = patched(&current.document, layer, &self.loading.defaults, source);
         let refused = refuse_new_secrets(&current.document, &document).err().unwrap_or_default();
         let is_reached = refused.is_empty() && author.ensure_reaches(&current.document, &document).is_ok();
         faults.extend(refused);
         if !faults.is_empty() {
             faults.extend(self.rest(&document, is_reached));
-            return self.heard(source, Err(faults));
+            return self.heard(source, run, Err(faults));
         }
         author.ensure_reaches(&current.document, &document)?;
         let draft = Draft {
@@ -308,7 +334,7 @@ impl Reloader {
         let builder = Builder { loading: &self.loading, running: Some(&running) };
         let document = with_rules(&current.document, draft.rules).placed_like(&draft.places);
         let number = current.revision.number + 1;
-        let ruleset = self.heard(draft.source, builder.build(&document, number))?;
+        let ruleset = self.heard(draft.source, run, builder.build(&document, number))?;
         let packs_changed = !ruleset.is_of_the_packs_of(&running);
         if skippable && !packs_changed {
             return Ok(None);
@@ -347,17 +373,51 @@ impl Reloader {
         Ok(Some(change))
     }
 
-    /// Announces a refusal on its way to the caller.
-    fn heard<T>(&self, source: RevisionSource, result: Result<T, Vec<Fault>>) -> Result<T, ChangeError> {
+    /// Announces a refusal on its way to the caller, unless it is of what was only tried.
+    fn heard<T>(
+        &self,
+        source: RevisionSource,
+        run: Run,
+        result: Result<T, Vec<Fault>>,
+    ) -> Result<T, ChangeError> {
         result.map_err(|mut faults| {
             Fault::sort(&mut faults);
-            self.announce(&Announcement::Refused { source, faults: faults.len() });
+            if run == Run::Real {
+                self.announce(&Announcement::Refused { source, faults: faults.len() });
+            }
             ChangeError::Faulty(faults)
         })
     }
 
+    fn note_good_files(&self) {
+        let revision = self.current().revision.number;
+        if self.files.are_faulty.swap(false, Ordering::Relaxed) {
+            tracing::info!(revision, "the files are good again");
+        }
+        self.files.tell(Some(revision));
+    }
+
+    fn note_faulty_files(&self) {
+        self.files.are_faulty.store(true, Ordering::Relaxed);
+        self.files.tell(None);
+    }
+
     fn announce(&self, announcement: &Announcement) {
         self.listeners.read().iter().for_each(|listener| listener(announcement));
+    }
+}
+
+impl Files {
+    fn tell(&self, accepted: Option<u64>) {
+        self.followers.read().iter().for_each(|follower| follower(accepted));
+    }
+
+    /// Tells of a new revision: whoever brought it, files that are faulty still are.
+    fn tell_new(&self, revision: u64) {
+        self.tell(Some(revision));
+        if self.are_faulty.load(Ordering::Relaxed) {
+            self.tell(None);
+        }
     }
 }
 

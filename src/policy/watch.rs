@@ -169,7 +169,8 @@ fn stamp(path: &Path, depth: usize, stamps: &mut Vec<Stamp>) {
     if stamps.len() >= FILES_MAX {
         return;
     }
-    let Ok(facts) = std::fs::metadata(path) else { return };
+    // A link to nothing is looked at itself: reading may fail while it lies there, and its end is a change.
+    let Ok(facts) = std::fs::metadata(path).or_else(|_| std::fs::symlink_metadata(path)) else { return };
     if !facts.is_dir() {
         stamps.push((path.to_owned(), facts.len(), facts.modified().ok()));
         return;
@@ -181,80 +182,4 @@ fn stamp(path: &Path, depth: usize, stamps: &mut Vec<Stamp>) {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::fs;
-    use std::sync::Arc;
-    use std::time::Duration;
-
-    use tokio::sync::mpsc;
-    use tokio::sync::watch;
-
-    use super::*;
-    use crate::clock::SystemClock;
-    use crate::document::toml;
-    use crate::policy::build::Loading;
-    use crate::policy::build::Written;
-    use crate::policy::fixture::authors;
-    use crate::policy::fixture::detectors;
-    use crate::policy::fixture::shipped;
-    use crate::policy::reload::Announcement;
-    use crate::policy::revision::Revisions;
-    use crate::scan::classifier::shelf::ModelFiles;
-    use crate::scan::engine::NoCache;
-    use crate::scan::pack::PluginFiles;
-    use crate::store::Store;
-
-    const PATIENCE: Duration = Duration::from_secs(20);
-
-    fn loading(file: PathBuf) -> Loading {
-        Loading {
-            document: Box::new(move || {
-                let mut document = shipped();
-                let layer = toml::parse(&fs::read_to_string(&file).unwrap(), "gateway.toml")?;
-                let own_etag = layer.etag();
-                document.overlay(layer);
-                Ok(Written { document, own_etag })
-            }),
-            defaults: shipped(),
-            sample_provider: None,
-            detectors: Box::new(|| Ok(Arc::new(detectors(&[])))),
-            layer2: Box::new(|| Ok(PluginFiles::new())),
-            layer3: Box::new(|| Ok(ModelFiles::new())),
-            dialects: Box::new(|| Ok(Vec::new())),
-            prove: Box::new(|_| Vec::new()),
-            prove_rules: Box::new(|_, _| Vec::new()),
-            cache: Box::new(NoCache),
-            built: Box::new(|| ()),
-            sinks: Box::new(|_| Vec::new()),
-        }
-    }
-
-    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-    async fn a_saved_file_is_obeyed_and_a_faulty_one_reported() {
-        let folder = tempfile::tempdir().unwrap();
-        let file = folder.path().join("gateway.toml");
-        fs::write(&file, "").unwrap();
-        let revisions = Revisions::open(&Store::in_memory(), authors()).unwrap();
-        let (reloader, _) = Reloader::start(loading(file.clone()), revisions, Arc::new(SystemClock)).unwrap();
-        let reloader = Arc::new(reloader);
-        let (heard, mut hearing) = mpsc::unbounded_channel();
-        reloader.subscribe(move |announcement| {
-            let _ = heard.send(matches!(announcement, Announcement::Published(_)));
-        });
-        let (stop, stopped) = watch::channel(false);
-        let reloads = Arc::clone(&reloader);
-        let watching = FileWatch::new(vec![file.clone()], move || reload(&reloads));
-        // What is saved before it begins is noticed as well.
-        fs::write(&file, "[limits]\nscan_ms = 7\n").unwrap();
-        let watching = tokio::spawn(watching.run(stopped));
-        let published = tokio::time::timeout(PATIENCE, hearing.recv()).await.unwrap();
-        assert_eq!(published, Some(true));
-        assert_eq!(reloader.handle().load().limits.scan_ms, 7);
-        fs::write(&file, "[limits]\nscan_ms = 0\n").unwrap();
-        let refused = tokio::time::timeout(PATIENCE, hearing.recv()).await.unwrap();
-        assert_eq!(refused, Some(false));
-        assert_eq!(reloader.handle().load().limits.scan_ms, 7);
-        stop.send(true).unwrap();
-        tokio::time::timeout(PATIENCE, watching).await.unwrap().unwrap();
-    }
-}
+mod tests;

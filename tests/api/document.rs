@@ -2,13 +2,16 @@
 
 use std::collections::BTreeSet;
 
+use portcullis::access::tier::Tier;
 use portcullis::admin::openapi::document;
 use portcullis::admin::openapi::examples::examples;
 use portcullis::admin::routes::Media;
 use portcullis::admin::routes::routes;
 use serde_json::Value;
 
+use crate::browser::Browser;
 use crate::transcript::is_as_kept;
+use crate::world::World;
 
 fn references(value: &Value, found: &mut BTreeSet<String>) {
     match value {
@@ -135,6 +138,8 @@ fn what_else_is_taken_and_given_is_told() {
     for (path, media) in [
         ("/api/v1/audit/export", ["application/x-ndjson", "text/csv"]),
         ("/api/v1/compliance", ["application/json", "text/html"]),
+        ("/metrics", ["application/openmetrics-text", "text/plain"]),
+        ("/api/v1/metrics", ["application/openmetrics-text", "text/plain"]),
     ] {
         let told = document["paths"][path]["get"]["responses"]["200"]["content"].as_object().unwrap();
         assert_eq!(told.keys().collect::<Vec<_>>(), media);
@@ -171,4 +176,33 @@ fn routes_ids(document: &Value) -> Vec<&str> {
     let paths = document["paths"].as_object().unwrap().values();
     let operations = paths.flat_map(|path| path.as_object().unwrap().values());
     operations.filter_map(|operation| operation["operationId"].as_str()).collect()
+}
+
+/// Whatever stands beside the sentence of a refusal is a field of its schema.
+#[tokio::test]
+async fn every_field_of_a_refusal_is_told() {
+    let document: Value = serde_json::from_str(&document("1.2.3").to_json().unwrap()).unwrap();
+    let told = &document["components"]["schemas"]["Failure"]["properties"];
+    let world = World::start(Tier::Enterprise);
+    let mut admin = Browser::open(&world);
+    admin.fields = vec![("x-api-key", world.key("admin").to_owned())];
+    let test = r#"{"name": "n", "variants": [{"name": "a", "weight": 1, "model_ref": "default"},
+                  {"name": "b", "weight": 1, "model_ref": "none"}]}"#;
+    for (method, path, body, field) in [
+        ("POST", "/api/v1/profiles/apply", r#"{"profile": "none"}"#, "valid_profiles"),
+        ("POST", "/api/v1/screen", r#"{"prompt": "x", "policy": "none"}"#, "valid_policies"),
+        ("POST", "/api/v1/screen", r#"{"body": {}, "dialect": "none"}"#, "valid_dialects"),
+        ("POST", "/api/v1/abtest/tests", test, "valid_models"),
+        ("GET", "/api/v1/compliance?framework=none", "", "valid_frameworks"),
+        ("GET", "/api/v1/compliance/evidence?check=none", "", "valid_checks"),
+        ("PUT", "/api/v1/config", r#"{"limits": {"scan_ms": 0}}"#, "faults"),
+    ] {
+        let shown = admin.call(method, path, body).await;
+        assert_eq!(shown.status, 400, "{path}: {}", shown.text);
+        let refusal: Value = serde_json::from_str(&shown.text).unwrap();
+        assert!(refusal[field].is_array(), "{path}: {refusal}");
+        let mut fields = refusal.as_object().unwrap().keys();
+        assert!(fields.all(|name| told[name]["description"].is_string()), "{field}");
+        assert_eq!(told[field]["items"]["type"], "string", "{field}");
+    }
 }

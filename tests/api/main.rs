@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on may panic")]
 
 mod browser;
+mod changes;
 mod document;
 mod erasure;
 mod evidence;
@@ -12,6 +13,7 @@ mod pages;
 mod provider;
 mod quota;
 mod saml;
+mod scan_time;
 mod sessions;
 mod sso;
 mod stage;

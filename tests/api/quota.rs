@@ -295,3 +295,26 @@ async fn an_agents_tier_is_shown_as_far_as_it_is_paid_for() {
         assert_eq!(told["agents"][0]["tier"], shown, "{told}");
     }
 }
+
+/// A call that leads nowhere costs whoever makes it what any other does, and tells of their bucket.
+#[tokio::test]
+async fn what_leads_nowhere_is_paid_for_by_whoever_calls() {
+    let world = World::start(Tier::Community);
+    let send = async |method: &str, path: &str, role: &str| {
+        let request = Request::builder().method(method).uri(path).header("host", "localhost");
+        let request = request.header("x-api-key", world.key(role));
+        let response = world.send(request.body(Body::empty()).unwrap()).await;
+        (response.status().as_u16(), number(&response, "x-ratelimit-remaining"))
+    };
+    for left in (0..50).map(|spent| 98 - 2 * spent) {
+        assert_eq!(send("GET", "/api/v1/nothing", "analyst").await, (404, left + 1));
+        assert_eq!(send("DELETE", "/stats", "analyst").await, (405, left));
+    }
+    assert_eq!(send("GET", "/api/v1/nothing", "analyst").await, (429, 0));
+    assert_eq!(send("DELETE", "/stats", "analyst").await, (429, 0));
+    assert_eq!(send("DELETE", "/health", "analyst").await, (405, 0), "the path is exempt");
+    // Others have their own; who shows no key, or one that is none, pays with the address.
+    assert_eq!(send("GET", "/api/v1/nothing", "operator").await, (404, 99));
+    assert_eq!(send("GET", "/api/v1/nothing", "nobody").await, (404, 99));
+    assert_eq!(send("DELETE", "/stats", "nobody").await, (405, 98));
+}

@@ -131,6 +131,9 @@ fn run(office: &Office, ruleset: &Ruleset, content: &str, wanted: &DetectorSet) 
         findings.extend(named.unwrap_or_default());
         let of_rules = ruleset.layer2.over(content.as_bytes(), &findings, wanted);
         findings.extend(of_rules);
+        if expired() {
+            judged = Err(Unjudged::Late);
+        }
         findings
     });
     let took = office.clock.monotonic().saturating_sub(began);

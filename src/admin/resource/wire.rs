@@ -26,6 +26,24 @@ pub struct Failure {
     /// All that is wrong, where it is more than one thing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub faults: Option<Vec<String>>,
+    /// The profiles there are, where another was named.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub valid_profiles: Option<Vec<String>>,
+    /// The policies there are, where another was named.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub valid_policies: Option<Vec<String>>,
+    /// The dialects there are, where another was named.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub valid_dialects: Option<Vec<String>>,
+    /// The models there are, where another was named.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub valid_models: Option<Vec<String>>,
+    /// The frameworks there are, where another was named.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub valid_frameworks: Option<Vec<String>>,
+    /// The checks there are, where another was named.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub valid_checks: Option<Vec<String>>,
 }
 
 /// Tells a field that is null from one that is absent: `Some(None)` from `None`.

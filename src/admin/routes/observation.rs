@@ -14,6 +14,9 @@ use crate::admin::resource::persistence;
 use crate::admin::resource::siem;
 use crate::admin::resource::status;
 
+/// What metrics are told in, too, where it is asked for.
+const OPENMETRICS: &[&str] = &["application/openmetrics-text"];
+
 pub(super) fn rows() -> Vec<Route> {
     let open = |path, handler, summary| get(path, "", handler, summary).public().exempt();
     vec![
@@ -41,11 +44,13 @@ pub(super) fn rows() -> Vec<Route> {
         )
         .figures()
         .exempt()
-        .media(Media::Metrics),
+        .media(Media::Metrics)
+        .also(OPENMETRICS),
         get("/api/v1/metrics", "metrics:read", by!(metrics::metrics), "Gives the same as /metrics")
             .figures()
             .exempt()
-            .media(Media::Metrics),
+            .media(Media::Metrics)
+            .also(OPENMETRICS),
         get(
             "/api/v1/persistence",
             "infra:read",

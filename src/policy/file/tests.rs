@@ -117,16 +117,34 @@ fn unknown_detectors_are_faults_with_line_and_suggestion() {
 }
 
 #[test]
+fn an_entry_behind_a_faulty_one_keeps_its_place() {
+    let text = "[[allow]]\nregex = '('\n[[allow]]\nvalue = \"x\"\ndetectors = [\"cart\"]\n";
+    let document = toml::parse(text, "p.toml").unwrap().nested(&["policies", "p"]);
+    let (policy, faults) = section::tried(&document, |root| {
+        let (_, mut inner) = root.named("policies").remove(0);
+        PolicyFile::read("p".parse().unwrap(), &mut inner)
+    });
+    assert_eq!(faults.len(), 1, "{faults:?}");
+    let fixture = detectors(&[]);
+    let facts: Vec<DetectorFacts<'_>> = fixture.iter().map(DetectorFacts::from).collect();
+    let faults = policy.compile(&facts, &[], document.places()).unwrap_err();
+    assert_eq!(
+        faults.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        ["p.toml:5:1: policies.p.allow[1].detectors: there is no such detector; did you mean `card`?"]
+    );
+}
+
+#[test]
 fn allow_lists_are_read_with_scope_and_expiry() {
     let text = "[[allow]]\nregex = 'a+'\ndetectors = [\"email\"]\nexpires = \"2026-05-01\"\nreason = \"why\"\n\
                 [[allow]]\nsha256 = \"ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad\"\n\
                 [[allow]]\ncaller = \"ci\"\nexpires = 2026-05-01T10:00:00Z\n";
     let (policy, _) = policy(text);
     let ends: Vec<Option<String>> =
-        policy.allow.iter().map(|entry| entry.expires.map(|end| end.to_string())).collect();
+        policy.allow.values().map(|entry| entry.expires.map(|end| end.to_string())).collect();
     let end = |text: &str| Some(text.to_owned());
     assert_eq!(ends, [end("2026-05-02T00:00:00Z"), None, end("2026-05-01T10:00:00Z")]);
-    assert_eq!(policy.allow[1].subject, crate::policy::allow::Subject::value(b"abc"));
+    assert_eq!(policy.allow[&1].subject, crate::policy::allow::Subject::value(b"abc"));
 }
 
 #[test]

@@ -284,6 +284,7 @@ impl Inspector<'_> {
         let mut sheet = text::Sheet::new(self, vault);
         sheet.narrow(only);
         let read = sheet.text(&bytes, channel, text::Written::Plain, |range| range);
+        let read = read.and_then(|()| if (self.expired)() { Err(Unreadable::Late) } else { Ok(()) });
         sheet.conclude(bytes, read.err())
     }
 

@@ -10,6 +10,7 @@ use super::Change;
 use super::ChangeError;
 use super::Current;
 use super::Reloader;
+use super::Run;
 use crate::document::Document;
 use crate::document::patch::changed_keys;
 use crate::policy::build::Builder;
@@ -50,7 +51,7 @@ impl Reloader {
         let builder = Builder { loading: &self.loading, running: Some(&running) };
         let document = restored(&current.document, &self.loading.defaults, newest.rules.clone());
         let document = document.placed_like(&Document::default());
-        let built = self.heard(newest.source, builder.build(&document, newest.number));
+        let built = self.heard(newest.source, Run::Real, builder.build(&document, newest.number));
         let ruleset = built.inspect_err(|_| self.refused.store(newest.number, Ordering::Relaxed))?;
         let packs_changed = !ruleset.is_of_the_packs_of(&running);
         let change = Change {
@@ -81,6 +82,7 @@ impl Reloader {
         self.preparers.read().iter().for_each(|prepare| prepare(&ruleset));
         self.handle.publish(Arc::new(ruleset));
         self.current.store(Arc::new(Current { document, revision }));
+        self.files.tell_new(change.revision);
         self.announce(&Announcement::Published(change));
     }
 }

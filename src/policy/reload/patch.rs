@@ -1,5 +1,6 @@
 //! What a patch may say, beyond what a document may.
 
+use serde_json::Map;
 use serde_json::Value;
 
 use super::FIXED_KEYS;
@@ -8,10 +9,16 @@ use crate::document::Fault;
 use crate::document::Place;
 use crate::document::Problem;
 use crate::document::fault::nearest;
+use crate::document::patch::underlay;
+use crate::policy::build::rules_of;
 use crate::policy::file::expand_modes;
+use crate::policy::revision::RevisionSource;
 use crate::policy::route::Upstream;
 use crate::policy::ruleset::RELOADABLE_KEYS;
 use crate::policy::ruleset::SINKS_KEY;
+
+/// The section whose members stay away once they are removed, built in or not.
+const POLICIES_KEY: &str = "policies";
 
 /// The keys of a route that say where a secret lies.
 const SECRET_PLACES: [&str; 2] = ["provider_key_file", "provider_key_env"];
@@ -160,6 +167,41 @@ fn ways_of(route: &Value) -> Vec<Vec<Option<Value>>> {
     upstreams_of(route).into_iter().map(|upstream| [fixed.clone(), vec![Some(upstream)]].concat()).collect()
 }
 
+/// Returns a document as a patch leaves it. A key that it takes away has what is built in, as one that a file does not
+/// name: but for policies, which are removed by it, and for what is in lists.
+pub(super) fn patched(
+    current: &Document,
+    layer: Document,
+    defaults: &Document,
+    source: RevisionSource,
+) -> Document {
+    let mut document = current.clone();
+    if source == RevisionSource::Profile {
+        bring_policies(&mut document, &layer, defaults);
+    }
+    document.overlay(layer);
+    let mut under = rules_of(defaults);
+    under.remove(POLICIES_KEY);
+    underlay(document.root_mut(), &under);
+    document
+}
+
+/// Adds the built-in policies that a profile changes, or names as shadows, where there are none of their names.
+fn bring_policies(document: &mut Document, profile: &Document, defaults: &Document) {
+    let (Some(changed), Some(built_in)) = (policies(profile), policies(defaults)) else { return };
+    let shadows = changed.values().filter_map(|policy| policy.get("shadow")?.as_str());
+    let named = changed.keys().map(String::as_str).chain(shadows);
+    let there = document.root_mut().entry(POLICIES_KEY).or_insert_with(|| Value::Object(Map::new()));
+    let Some(there) = there.as_object_mut() else { return };
+    for (name, policy) in named.filter_map(|name| built_in.get_key_value(name)) {
+        there.entry(name.as_str()).or_insert_with(|| policy.clone());
+    }
+}
+
+fn policies(document: &Document) -> Option<&Map<String, Value>> {
+    document.root().get(POLICIES_KEY)?.as_object()
+}
+
 /// Reads what a patch says of keys that may change, and returns it with the faults of all its other keys: what follows
 /// is to tell what else is wrong with it.
 ///
@@ -182,3 +224,6 @@ pub(super) fn read_patch(patch: Value, place: Place) -> Result<(Document, Vec<Fa
     expand_modes(layer.root_mut());
     Ok((layer, faults))
 }
+
+#[cfg(test)]
+mod tests;

@@ -13,6 +13,7 @@ use parking_lot::RwLock;
 
 use super::ChangeError;
 use super::Current;
+use super::Files;
 use super::Reloader;
 use super::SYSTEM_AUTHOR;
 use crate::clock::Clock;
@@ -124,6 +125,7 @@ impl Reloader {
             preparers: RwLock::default(),
             listeners: RwLock::new(Vec::new()),
             refused: AtomicU64::new(begun.refused),
+            files: Files::default(),
         };
         (reloader, begun.beginning)
     }

@@ -140,6 +140,31 @@ fn a_file_is_obeyed_and_a_bad_one_changes_nothing() {
 }
 
 #[test]
+fn how_the_files_stand_is_told_of_them_alone() {
+    let mut world = World::default();
+    let (reloader, _) = world.start();
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let noted = Arc::clone(&told);
+    reloader.follow_files(move |accepted| noted.lock().push(accepted));
+    let taken = || std::mem::take(&mut *told.lock());
+    for run in [Run::Dry, Run::Real] {
+        reloader.patch(json!({"limits": {"scan_ms": 0}}), &by("ann"), None, run).unwrap_err();
+    }
+    assert_eq!(taken(), []);
+    assert_eq!(*world.heard.lock(), ["api refused: 1"], "a dry run is refused to nobody but its caller");
+    world.write("[limits]\nscan_ms = 0\n");
+    reloader.reload_file().unwrap_err();
+    assert_eq!(taken(), [None]);
+    reloader.patch(set_secrets("monitor"), &by("ann"), None, Run::Real).unwrap();
+    assert_eq!(taken(), [Some(2), None], "the files are faulty still");
+    world.write("");
+    assert!(reloader.reload_file().unwrap().is_none());
+    assert_eq!(taken(), [Some(2)], "they are good again, and hold nothing new");
+    reloader.patch(set_secrets("off"), &by("ann"), None, Run::Real).unwrap();
+    assert_eq!(taken(), [Some(3)]);
+}
+
+#[test]
 fn packs_are_compiled_and_proven_only_when_they_change() {
     let mut world = World::default();
     let (reloader, _) = world.start();

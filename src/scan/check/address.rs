@@ -41,6 +41,30 @@ const BASE32_DIGITS: [u8; 256] = either_case(digits_of(BASE32));
 const HEX_DIGITS: [u8; 256] = either_case(digits_of(b"0123456789ABCDEF"));
 /// Sites whose addresses hold the drawing or the program that they show.
 const SHOWN_BY: &[&str] = &["mermaid.ink", "mermaid.live", "plantuml.com", "play.vuejs.org"];
+/// Sites that draw the words, the formula or the figures that their addresses hold, for whoever asks, and show nobody who did.
+const DRAWN_BY: &[&str] = &[
+    "badgen.net",
+    "chart.googleapis.com",
+    "codecogs.com",
+    "dummyimage.com",
+    "kroki.io",
+    "og-image.vercel.app",
+    "placehold.co",
+    "placehold.jp",
+    "placeholder.com",
+    "pollinations.ai",
+    "qrserver.com",
+    "quickchart.io",
+    "shields.io",
+];
+
+/// Tells whether the address is none of a site that draws what its address says.
+pub fn not_drawn_by_site(value: &[u8]) -> bool {
+    let start = memchr::memmem::find(value, b"//").map_or(0, |at| at + 2);
+    let rest = value.get(start..).unwrap_or_default();
+    let end = rest.iter().position(|byte| b"/?#".contains(byte)).unwrap_or(rest.len());
+    !is_of(rest.get(..end).unwrap_or_default(), DRAWN_BY)
+}
 
 /// Tells whether the address carries encoded text: no other address, no signed token, no key of a store of pictures.
 pub fn carries_text(value: &[u8]) -> bool {
@@ -59,7 +83,7 @@ fn is_carrier(address: &[u8], depth: usize, so_far: &mut usize, says_enough: fn(
     let rest = plain.get(start..).unwrap_or_default();
     let (host, tail) =
         rest.split_at(rest.iter().position(|byte| b"/?#".contains(byte)).unwrap_or(rest.len()));
-    if is_shown(host) {
+    if is_of(host, SHOWN_BY) {
         return false;
     }
     let labels = host.split(|byte| *byte == b'.').filter(|label| label.len() >= LABEL_BYTES_MIN);
@@ -75,9 +99,10 @@ fn is_carrier(address: &[u8], depth: usize, so_far: &mut usize, says_enough: fn(
     places(host).chain([&joined[..]]).chain(places(tail)).any(|place| readings(place).any(&mut carries))
 }
 
-fn is_shown(host: &[u8]) -> bool {
+/// Tells whether a host is one of some sites, or belongs to one. A name before an `@`, or a port, makes it none.
+fn is_of(host: &[u8], sites: &[&str]) -> bool {
     let lower = host.to_ascii_lowercase();
-    SHOWN_BY.iter().any(|site| {
+    sites.iter().any(|site| {
         let front = lower.strip_suffix(site.as_bytes());
         front.is_some_and(|front| front.is_empty() || front.ends_with(b"."))
     })
@@ -255,6 +280,23 @@ mod tests {
         ];
         for address in ordinary {
             assert!(!carries_words(address.as_bytes()) && !carries_text(address.as_bytes()), "{address}");
+        }
+    }
+
+    #[test]
+    fn an_address_of_a_site_that_draws_it_is_told_by_its_host() {
+        for address in ["https://image.pollinations.ai/prompt/a%20red%20house", "//placehold.co?text=My+Logo"]
+        {
+            assert!(!not_drawn_by_site(address.as_bytes()), "{address}");
+        }
+        for address in [
+            "https://e.example/placehold.co/a+b",
+            "https://xplacehold.co/a+b",
+            "https://placehold.co@e.example/a+b",
+            "https://placehold.co:8080/a+b",
+            "placehold",
+        ] {
+            assert!(not_drawn_by_site(address.as_bytes()), "{address}");
         }
     }
 }

@@ -402,6 +402,8 @@ pub enum Check {
     CarriesText,
     /// An address that carries an encoded sentence.
     CarriesWords,
+    /// No address of a site that draws what its address says.
+    NotDrawnBySite,
     /// An address of the XRP Ledger: Base58Check in its own order of digits.
     Xrp,
     /// A Litecoin address of segregated witness: bech32 behind `ltc1`.

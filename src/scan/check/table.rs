@@ -376,6 +376,7 @@ pub(super) const TABLE: &[Row] = &[
     row(Check::NotPublished, "not_published", published::not_published, by_chance),
     row(Check::CarriesText, "carries_text", address::carries_text, by_chance),
     row(Check::CarriesWords, "carries_words", address::carries_words, by_chance),
+    row(Check::NotDrawnBySite, "not_drawn_by_site", address::not_drawn_by_site, by_chance),
     row(Check::Xrp, "xrp", identity::wallet::xrp, identity::wallet::repair_xrp),
     row(Check::LtcSegwit, "ltc_segwit", identity::wallet::ltc_segwit, identity::wallet::repair_ltc_segwit),
 ];

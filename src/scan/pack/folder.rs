@@ -12,7 +12,7 @@ use super::PluginFiles;
 
 /// Returns the bytes of a file, unless there are too many.
 pub(super) fn read_bounded(path: &Path, limit: usize) -> io::Result<Option<Vec<u8>>> {
-    let fits = fs::metadata(path)?.len() <= limit as u64;
+    let fits = regular(path)?.len() <= limit as u64;
     if fits { fs::read(path).map(Some) } else { Ok(None) }
 }
 
@@ -28,7 +28,7 @@ pub(super) fn read_folder(
         if path.is_dir() && depth > 0 {
             read_folder(root, &path, depth - 1, files, faults);
         } else if path.extension().is_some_and(|extension| extension == "toml") {
-            match fs::read_to_string(&path) {
+            match read_text(&path) {
                 Ok(text) => drop(files.insert(name_below(root, &path), text.into())),
                 Err(fault) => faults.push(unreadable(root, &path, fault)),
             }
@@ -65,4 +65,15 @@ pub(super) fn unreadable(root: &Path, path: &Path, fault: io::Error) -> PackFaul
 
 pub(super) fn name_below(root: &Path, path: &Path) -> String {
     path.strip_prefix(root).unwrap_or(path).to_string_lossy().replace('\\', "/")
+}
+
+fn read_text(path: &Path) -> io::Result<String> {
+    regular(path)?;
+    fs::read_to_string(path)
+}
+
+/// Returns what is known of a regular file: a pipe would keep its reader waiting for good.
+fn regular(path: &Path) -> io::Result<fs::Metadata> {
+    let facts = fs::metadata(path)?;
+    if facts.is_file() { Ok(facts) } else { Err(io::Error::other("is no regular file")) }
 }

@@ -132,6 +132,21 @@ fn a_folder_is_laid_over_file_by_file() {
     assert!(faults[0].to_string().starts_with("detectors/custom/bad.toml: cannot be read"));
 }
 
+/// A pipe would keep whoever reads it waiting for good.
+#[test]
+fn what_is_no_file_is_no_pack() {
+    let folder = tempfile::tempdir().unwrap();
+    let below = folder.path().join("detectors");
+    fs::create_dir_all(&below).unwrap();
+    let owner = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
+    let pipe = below.join("pipe.toml");
+    rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, owner, 0).unwrap();
+    std::os::unix::fs::symlink(&pipe, below.join("link.toml")).unwrap();
+    let faults: Vec<String> = load_dir(folder.path()).unwrap_err().iter().map(ToString::to_string).collect();
+    let reason = "cannot be read: is no regular file";
+    assert_eq!(faults, [format!("detectors/link.toml: {reason}"), format!("detectors/pipe.toml: {reason}")]);
+}
+
 #[test]
 fn embedded_files_are_named_by_their_path_below_plugins() {
     let sorted = embedded().is_sorted_by_key(|(path, _)| *path);
