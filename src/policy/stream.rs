@@ -358,8 +358,8 @@ impl StreamInspector {
             return Ok(Vec::new());
         }
         let (mut masks, blocked) = self.judge(inspector, vault, &findings, channel, |range| text.get(range));
-        masks.extend(values(restore::find(vault, text, inside(channel, text)), 0));
-        if blocked.is_some() { Err(Stop::Alone) } else { Ok(fitted(disjoint(masks), text, channel)) }
+        masks.extend(values(restore::find(vault, text, inside(text)), 0));
+        if blocked.is_some() { Err(Stop::Alone) } else { Ok(fitted(disjoint(masks), text)) }
     }
 
     /// Judges findings; returns the masks, and where the first blocking one begins.

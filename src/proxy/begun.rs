@@ -64,9 +64,16 @@ pub(super) fn stream_begun(begin: &[u8]) -> Option<Option<StreamFormat>> {
     }
 }
 
-/// Returns whether a body that is declared to be one object begins as several do, one a line; nothing, while it may still.
-pub(super) fn lines_begun(begin: &[u8]) -> Option<Option<StreamFormat>> {
-    ndjson::goes_on(begin).map(|goes_on| goes_on.then_some(StreamFormat::Ndjson))
+/// Returns whether a body that is declared to be one object begins as events do or, where its API speaks lines, as several
+/// objects, one a line; nothing, while it may still.
+pub(super) fn begun_as_json(begin: &[u8], speaks_lines: bool) -> Option<Option<StreamFormat>> {
+    match sse::begins(begin)? {
+        true => Some(Some(StreamFormat::Sse)),
+        false if speaks_lines => {
+            ndjson::goes_on(begin).map(|goes_on| goes_on.then_some(StreamFormat::Ndjson))
+        }
+        false => Some(None),
+    }
 }
 
 /// Tells whether an API is one whose streams are objects, one a line: some call them JSON.

@@ -22,9 +22,9 @@ use super::begun::BEGIN_BYTES;
 use super::begun::Begun;
 use super::begun::CODED_LINE_BYTES;
 use super::begun::LINE_BYTES;
+use super::begun::begun_as_json;
 use super::begun::is_document;
 use super::begun::is_opaque;
-use super::begun::lines_begun;
 use super::begun::shown;
 use super::begun::speak_generic;
 use super::begun::speaks_lines;
@@ -107,7 +107,7 @@ impl Gateway {
             (None, Ok(Media::Undeclared | Media::Text | Media::Opaque)) => {
                 self.relay_by_begin(session, exchange, passage, reply, media).await
             }
-            (None, Ok(Media::Json)) if speaks_lines(exchange) && head.status.is_success() => {
+            (None, Ok(Media::Json)) if head.status.is_success() => {
                 self.relay_by_begin(session, exchange, passage, reply, media).await
             }
             (None, _) => self.relay_whole(session, exchange, passage, (reply, Begun::default()), media).await,
@@ -124,8 +124,11 @@ impl Gateway {
         media: Result<Media, MediaFault>,
     ) -> Result<(), Stop> {
         let (coding, limits) = (coding_of(&reply), coding_limits(&exchange.rules.limits));
-        let is_json = media == Ok(Media::Json);
-        let stream_begun = |begin: &[u8]| if is_json { lines_begun(begin) } else { stream_begun(begin) };
+        let (is_json, has_lines) = (media == Ok(Media::Json), speaks_lines(exchange));
+        let stream_begun = |begin: &[u8]| match is_json {
+            true => begun_as_json(begin, has_lines),
+            false => stream_begun(begin),
+        };
         let is_unsure = |begin: &[u8]| {
             let shown = shown(begin, &coding, limits);
             let may_be = begin.len() < BEGIN_BYTES || shown.starts_with(b"{");

@@ -501,6 +501,32 @@ fn lines_are_lines_whatever_they_are_called_and_wherever_they_are_cut() {
     }
 }
 
+#[test]
+fn events_are_events_though_they_are_called_json() {
+    let token = token();
+    let chunk = |text: &str| {
+        format!("data: {{\"choices\":[{{\"index\":0,\"delta\":{{\"content\":\"{text}\"}}}}]}}\n\n")
+    };
+    let (head, tail) = token.split_at(10);
+    let stream = |texts: &[&str]| texts.iter().map(|it| chunk(it)).collect::<String>() + "data: [DONE]\n\n";
+    let (leak, clean) = (stream(&["It is ", head, tail, " so"]), stream(&["It ", "is so"]));
+    for cuts in [vec![], vec![1], vec![5], (1..200).collect()] {
+        let upstreams = [&leak, &clean].map(|text| cut_at("application/json", text, &cuts));
+        let routes = ["leak", "clean"]
+            .iter()
+            .zip(&upstreams)
+            .map(|(name, upstream)| route(name, "redacting", &format!("http://{}", upstream.address), ""));
+        let config = POLICIES.to_owned() + &routes.collect::<String>();
+        let gateway = Gateway::start(&format!("{UNLIMITED}{config}"));
+        let ask = |route: &str| {
+            exchange(gateway.proxy, &post(&format!("/{route}/v1/chat/completions"), "", "{}")).text()
+        };
+        let told = ask("leak");
+        assert!(told.contains(MASKED) && !told.contains(head) && !told.contains(tail), "{cuts:?}: {told}");
+        assert_eq!(ask("clean"), clean, "{cuts:?}");
+    }
+}
+
 /// What is one object stays one, and is judged before its status leaves.
 #[test]
 fn one_object_with_a_line_feed_behind_it_is_no_stream() {

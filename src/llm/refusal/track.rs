@@ -1,8 +1,11 @@
 //! What a stream's end must know of its begin: ids, open blocks, the next number.
 
 use std::collections::BTreeSet;
+use std::ops::Range;
 
 use crate::llm::json::Document;
+use crate::llm::json::JsonString;
+use crate::llm::json::NodeId;
 use crate::llm::stream::StreamFormat;
 use crate::llm::stream::StreamPiece;
 
@@ -10,6 +13,10 @@ use crate::llm::stream::StreamPiece;
 const OPEN_MAX: usize = 128;
 /// Longer ids are not repeated.
 const ID_BYTES_MAX: usize = 256;
+/// Where an event tells that the texts in it are over, by its answers and the member of each.
+const ENDS: [(&str, &str); 2] = [("choices", "finish_reason"), ("candidates", "finishReason")];
+/// The member that tells it by being true.
+const DONE: &str = "done";
 /// When the provider has told no time.
 const NO_TIME: &str = "1970-01-01T00:00:00Z";
 
@@ -84,7 +91,8 @@ impl StreamTrack {
         self.model = model.or(self.model.take());
         self.created = number(&[&["created"], &["response", "created_at"]]).unwrap_or(self.created);
         self.created_at = text(&[&["created_at"]]).unwrap_or(std::mem::take(&mut self.created_at));
-        self.output_tokens = number(&[&["usage", "output_tokens"]]).unwrap_or(self.output_tokens);
+        let output_tokens = number(&[&["usage", "output_tokens"], &["message", "usage", "output_tokens"]]);
+        self.output_tokens = output_tokens.unwrap_or(self.output_tokens);
         if let Some(sent) = number(&[&["sequence_number"]]) {
             self.next_sequence_number = sent.saturating_add(1);
         }
@@ -92,12 +100,13 @@ impl StreamTrack {
         self.read_block(body, doc);
     }
 
+    /// Notes that an event that was sent was cut within its texts: whatever it told, its choices are not over.
+    pub fn cut(&mut self, body: &[u8], doc: &Document) {
+        choices(body, doc).for_each(|(index, _)| self.begin(index));
+    }
+
     fn read_choices(&mut self, body: &[u8], doc: &Document) {
-        let Some(choices) = doc.find(body, &["choices"]) else { return };
-        for (position, choice) in doc.children(choices).enumerate() {
-            let told =
-                doc.child(body, choice, "index").and_then(|index| doc.number_text(body, index)?.parse().ok());
-            let index = told.unwrap_or(position as u64);
+        for (index, choice) in choices(body, doc) {
             let told =
                 |reason| doc.is_set(reason) && doc.str_of(body, reason).is_none_or(|it| !it.is_empty());
             let finished = doc.child(body, choice, "finish_reason").is_some_and(told);
@@ -128,4 +137,35 @@ impl StreamTrack {
     fn end(&mut self, index: u64) {
         self.open.remove(&index);
     }
+}
+
+/// Returns what in an event tells that its texts are over, and what stands there where they are not: an event that is cut
+/// within a text ends none.
+pub fn end_marks(body: &[u8], doc: &Document) -> Vec<(Range<usize>, &'static str)> {
+    let mut marks = Vec::new();
+    for (answers, member) in ENDS {
+        let answers = doc.find(body, &[answers]).into_iter().flat_map(|answers| doc.children(answers));
+        let told = answers.filter_map(|answer| doc.string(doc.child(body, answer, member)?));
+        marks.extend(told.map(|reason| (reason.raw.start - 1..reason.raw.end + 1, "null")));
+    }
+    let key = |key: &&JsonString| {
+        key.key && doc.parent(key.node) == Some(NodeId::ROOT) && doc.text(body, key) == DONE.as_bytes()
+    };
+    if doc.bool_at(body, &[DONE]) == Some(true)
+        && let Some(key) = doc.strings.iter().find(key)
+        && let Some(at) = memchr::memmem::find(body.get(key.raw.end..).unwrap_or_default(), b"true")
+    {
+        let at = key.raw.end + at;
+        marks.push((at..at + "true".len(), "false"));
+    }
+    marks
+}
+
+/// Returns the choices of an event by their numbers.
+fn choices<'a>(body: &'a [u8], doc: &'a Document) -> impl Iterator<Item = (u64, NodeId)> + 'a {
+    let choices = doc.find(body, &["choices"]).into_iter().flat_map(|choices| doc.children(choices));
+    choices.enumerate().map(|(position, choice)| {
+        let told = doc.child(body, choice, "index").and_then(|it| doc.number_text(body, it)?.parse().ok());
+        (told.unwrap_or(position as u64), choice)
+    })
 }

@@ -229,12 +229,12 @@ impl<'a, 'v> Sheet<'a, 'v> {
         self.found += findings.len();
         let mut masks = self.judge(&findings, channel, |range| text.get(range));
         if self.may_restore(text) {
-            let values = restore::find(self.vault, text, inside(channel, text)).values;
+            let values = restore::find(self.vault, text, inside(text)).values;
             masks.extend(values.into_iter().map(Masked::restored));
         }
         let masks = match written {
             Written::Number => as_number(masks, text),
-            Written::Plain | Written::Json => fitted(disjoint(masks), text, channel),
+            Written::Plain | Written::Json => fitted(disjoint(masks), text),
         };
         for masked in masks {
             self.edits.push(Edit { range: raw(masked.range), replacement: written.write(&masked.text) });
@@ -414,12 +414,11 @@ pub fn under(
     Ok(found.into_iter().filter_map(|finding| finding.within(&place)).collect())
 }
 
-/// Returns what values are put into: a tool call's arguments are JSON inside their string, if they can be read so.
-///
-/// What tools are given may be of any kind, such as a file that begins with `[`.
-pub fn inside(channel: Channel, text: &[u8]) -> Inside {
+/// Returns what values are put into: JSON inside its string, where all of a text can be read so. A tool's arguments are, and
+/// often what it gave back, and an answer that was asked for in JSON.
+pub fn inside(text: &[u8]) -> Inside {
     let is_json = || serde_json::from_slice::<IgnoredAny>(text).is_ok();
-    match channel == Channel::ToolCall && begins_json(text) && is_json() {
+    match begins_json(text) && is_json() {
         true => Inside::Json,
         false => Inside::Text,
     }
@@ -431,8 +430,8 @@ pub fn begins_json(text: &[u8]) -> bool {
 }
 
 /// Fits the masks of a whole text into it, so that one that is JSON stays so.
-pub fn fitted(masks: Vec<Masked>, text: &[u8], channel: Channel) -> Vec<Masked> {
-    if masks.is_empty() || inside(channel, text) == Inside::Text {
+pub fn fitted(masks: Vec<Masked>, text: &[u8]) -> Vec<Masked> {
+    if masks.is_empty() || inside(text) == Inside::Text {
         return masks;
     }
     let edits = Nested::default().mask(text, 0, masks.iter().map(Masked::placed));
@@ -478,7 +477,7 @@ mod tests {
             let start = text.find(value).unwrap();
             let range = start..start + value.len();
             let masks = vec![Masked { range, text: "[M]".to_owned(), origin: Origin::Mask }];
-            let fitted = fitted(masks, text.as_bytes(), Channel::ToolCall);
+            let fitted = fitted(masks, text.as_bytes());
             let [masked] = &fitted[..] else { panic!("{text}") };
             [&text[..masked.range.start], &masked.text, &text[masked.range.end..]].concat()
         };

@@ -10,6 +10,7 @@ use super::stop::Found;
 use super::stop::Stop;
 use crate::llm::dialect::LaneKind;
 use crate::llm::json::RawCursor;
+use crate::llm::refusal::end_marks;
 use crate::policy::decision::Action;
 use crate::policy::decision::Cleared;
 use crate::policy::decision::FailMode;
@@ -130,7 +131,14 @@ impl StreamInspector {
             held.edits.push(Edit { range: held.piece.raw_range(raw), replacement: Vec::new() });
         }
         self.lanes[slot].masks.retain(|masked| masked.range.end <= from);
+        let (payload, document) = (held.payload.clone(), held.document.clone());
+        let marks = document.as_ref().map_or_else(Vec::new, |document| end_marks(&payload, document));
+        held.edits.extend(marks.into_iter().map(|(range, with)| {
+            let replacement = with.as_bytes().to_vec();
+            Edit { range: held.piece.raw_range(range), replacement }
+        }));
         // A piece that cannot be cut stays behind: less leaves, never more.
         let _ = self.emit(held, out);
+        document.inspect(|document| self.track.cut(&payload, document));
     }
 }

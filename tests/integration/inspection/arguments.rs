@@ -75,6 +75,38 @@ fn masked_arguments_are_still_json_streamed_or_not() {
 }
 
 #[test]
+fn a_text_that_is_json_as_a_whole_stays_so_wherever_it_stands() {
+    let bench = bench();
+    let card = valid(&bench, "payment_card_bare", 1);
+    let text = format!(r#"{{"card number":{card},"ok":true}}"#);
+    let done = json!({ "type": "response.function_call_arguments.done", "item_id": "i", "output_index": 0, "arguments": text });
+    let answer = json!({ "choices": [{ "index": 0, "message": { "role": "assistant", "content": text } }] });
+    let given =
+        json!({ "model": "m", "messages": [{ "role": "tool", "tool_call_id": "c", "content": text }] });
+    let approval = json!({ "object": "response", "output": [{ "type": "mcp_approval_request", "id": "a", "arguments": text }] });
+    let check = |out: &[u8], path: &str| {
+        let out: Value = serde_json::from_slice(out).expect("JSON");
+        let masked = out.pointer(path).and_then(Value::as_str).expect("a text");
+        let parsed: Value = serde_json::from_str(masked).unwrap_or_else(|_| panic!("{path}: {masked}"));
+        assert!(parsed["card number"].is_string() && parsed["ok"] == true, "{path}: {masked}");
+        assert!(!masked.contains(&card), "{path}: {masked}");
+    };
+    for (case, body, path) in [
+        (Case::response("mask", "openai"), answer, "/choices/0/message/content"),
+        (Case::response("mask", "openai"), approval, "/output/0/arguments"),
+        (Case::request("mask", "openai"), given, "/messages/0/content"),
+    ] {
+        let whole = bench.whole(case, &mut bench.vault(), body.to_string().as_bytes());
+        check(&whole.cleared.unwrap().into_bytes(), path);
+    }
+    let stream = format!("event: response.function_call_arguments.done\ndata: {done}\n\n");
+    let case = Case::response("mask", "openai");
+    let streamed = bench.stream(case, StreamFormat::Sse, &mut bench.vault(), [stream.as_bytes()]);
+    let out = String::from_utf8(streamed.out).expect("UTF-8");
+    check(out.lines().find_map(|line| line.strip_prefix("data: ")).expect("data").as_bytes(), "/arguments");
+}
+
+#[test]
 fn values_of_tools_are_read_under_their_names_and_numbers_are_read() {
     let bench = bench();
     let card = valid(&bench, "payment_card_bare", 1);

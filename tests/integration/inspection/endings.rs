@@ -79,6 +79,66 @@ fn a_blocked_stream_ends_in_the_callers_own_words() {
     }
 }
 
+#[test]
+fn an_event_that_is_cut_within_its_text_tells_no_end() {
+    let bench = Bench::new(&policy_of_all("all", "block", ""));
+    let text = format!("It is {} or so", github_token(&bench));
+    let refusal = Refusal {
+        status: 403,
+        code: CONTENT_BLOCKED,
+        message: "blocked".to_owned(),
+        request_id: "r1".to_owned(),
+        call_id: None,
+    };
+    let (sse, lines) = (StreamFormat::Sse, StreamFormat::Ndjson);
+    // The API, an event that holds all of a text and its end, how it leaves, and what ends it instead.
+    let table = [
+        (
+            (Wire::OpenAiChat, sse),
+            format!(
+                r#"data: {{"choices":[{{"index":3,"delta":{{"content":"{text}"}},"finish_reason":"stop"}}]}}"#
+            ),
+            r#"data: {"choices":[{"index":3,"delta":{"content":"It is "},"finish_reason":null}]}"#,
+            r#""index":3,"logprobs":null}"#,
+        ),
+        (
+            (Wire::OpenAiCompletions, sse),
+            format!(r#"data: {{"choices":[{{"index":0,"text":"{text}","finish_reason": "length"}}]}}"#),
+            r#"data: {"choices":[{"index":0,"text":"It is ","finish_reason": null}]}"#,
+            r#""finish_reason":"content_filter""#,
+        ),
+        (
+            (Wire::Gemini, sse),
+            format!(
+                r#"data: {{"candidates":[{{"content":{{"parts":[{{"text":"{text}"}}]}},"finishReason":"STOP"}}]}}"#
+            ),
+            r#"data: {"candidates":[{"content":{"parts":[{"text":"It is "}]},"finishReason":null}]}"#,
+            r#""finishReason":"SAFETY""#,
+        ),
+        (
+            (Wire::OllamaChat, lines),
+            format!(r#"{{"message":{{"content":"{text}"}},"done" : true,"done_reason":"stop"}}"#),
+            r#"{"message":{"content":"It is "},"done" : false,"done_reason":"stop"}"#,
+            r#""done":true"#,
+        ),
+    ];
+    for ((wire, format), event, cut, end) in table {
+        let dialect = match wire {
+            Wire::Gemini => "gemini",
+            Wire::OllamaChat => "ollama",
+            _ => "openai",
+        };
+        let event = format!("{event}\n{}", if format == sse { "\n" } else { "" });
+        let case = Case::response("all", dialect);
+        let result = bench.stream(case, format, &mut bench.vault(), [event.as_bytes()]);
+        let left = String::from_utf8(result.out).expect("UTF-8");
+        assert_eq!((result.end, left.trim_end()), (End::Blocked, cut));
+        let graceful = refusal.stream_graceful(wire, result.inspector.track());
+        let graceful = String::from_utf8(graceful).expect("UTF-8");
+        assert!(graceful.contains(end), "{graceful}");
+    }
+}
+
 /// Returns the last payload of a stream that ended as it should.
 fn last_payload(format: StreamFormat, stream: &str) -> Value {
     let parse =
