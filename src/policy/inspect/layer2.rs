@@ -74,6 +74,7 @@ impl Gathered {
             decoded: seen.decoded_from.clone(),
             channel: seen.channel.as_str(),
             place: Place { turn: Some(0), age: Some(0), tool: None },
+            span: seen.value.clone(),
             first: true,
         };
         if self.facts.push(fact, value_key(matched)).is_some() {

@@ -21,6 +21,7 @@ use super::pool::Peak;
 use super::pool::Pooled;
 use super::pool::Pooling;
 use super::pool::Weights;
+use super::sentence;
 use super::stack;
 use super::stack::Stack;
 use crate::scan::threat::Confidence;
@@ -30,12 +31,14 @@ const ALONE_BYTES_MIN: usize = 512;
 /// What is taken off the log odds of a window on its own: a long text has many.
 const ALONE_COST: f32 = 1.5;
 
-/// For how many bytes of what a tool gave back, in the normal form, the lines of one more window are judged one by one, and of
-/// how many at most: an order in a document stands among what is as loud by chance.
+/// For how many bytes of what a tool gave back, in the normal form, the sentences of one more window are judged one by one,
+/// and of how many at most: an order in a document stands among what is as loud by chance.
 const OTHERS_EVERY_BYTES: usize = 2048;
 const OTHERS_MAX: usize = 8;
-/// The shortest line that is judged on its own there.
-const LINE_BYTES_MIN: usize = 24;
+/// From which length on it has sentences that are judged so.
+const OTHERS_BYTES_MIN: usize = 160;
+/// The shortest sentence that is judged on its own there.
+const SENTENCE_BYTES_MIN: usize = 24;
 
 /// How far the lines of a window may reach beyond it, in bytes, to be judged with it.
 const LINE_BYTES_MAX: usize = 400;
@@ -166,23 +169,26 @@ impl Judge {
 }
 
 impl Judge {
-    /// Returns what of a long text of a tool is judged on its own besides, which a room has just read: the lines of its
-    /// loudest windows, together and one by one.
+    /// Returns what of a text of a tool is judged on its own besides, which a room has just read: the lines of its loudest
+    /// windows, together and one by one, and their sentences.
     fn other_lines(&self, room: &Room, text: &[u8], origin: Origin) -> Vec<Range<usize>> {
-        let most = (room.normal.len() / OTHERS_EVERY_BYTES).min(OTHERS_MAX);
-        if origin != Origin::Tool || most == 0 {
+        let bytes = room.normal.len();
+        if origin != Origin::Tool || bytes < OTHERS_BYTES_MIN {
             return Vec::new();
         }
+        let most = (bytes / OTHERS_EVERY_BYTES).clamp(1, OTHERS_MAX);
         let mut others = Vec::new();
         for peak in room.pooling.loudest(&room.normal, &self.model.weights, most, LINE_BYTES_MAX) {
             let lines = lines_of(text, &source_of(&room.normal, &peak));
+            let within = text.get(lines.clone()).unwrap_or_default();
+            let placed = |part: Range<usize>| part.start + lines.start..part.end + lines.start;
+            let parts = sentence::lines(within).chain(sentence::sentences(within));
+            let apart = parts.filter(|part| (SENTENCE_BYTES_MIN..within.len()).contains(&part.len()));
+            let from = others.len();
             others.push(lines.clone());
-            let mut from = lines.start;
-            for line in text.get(lines.clone()).unwrap_or_default().split(|byte| *byte == b'\n') {
-                let line = from..from + line.len();
-                from = line.end + 1;
-                if line.len() >= LINE_BYTES_MIN && line != lines {
-                    others.push(line);
+            for part in apart.map(placed) {
+                if !others[from..].contains(&part) {
+                    others.push(part);
                 }
             }
         }

@@ -29,6 +29,7 @@ pub mod normal;
 pub mod onnx;
 pub mod pool;
 pub mod reading;
+mod sentence;
 pub mod shelf;
 pub mod stack;
 

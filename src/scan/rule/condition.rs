@@ -127,6 +127,8 @@ static WORDS: LazyLock<HashMap<&'static str, Arc<String>>> = LazyLock::new(|| {
         "tool",
         "first",
         "beside",
+        "start",
+        "end",
         "name",
         "changed",
         "shadowed",
@@ -333,8 +335,14 @@ fn finding(at: usize, fact: &Fact, known: &[Known], all: &Beside) -> Value {
         ("age", number(fact.place.age)),
         ("tool", text(fact.place.tool.as_deref().unwrap_or_default())),
         ("first", Value::Bool(fact.first)),
+        ("start", place_in_text(fact.span.start)),
+        ("end", place_in_text(fact.span.end)),
         ("beside", list(beside.map(|(category, _)| text(category.as_str())).collect())),
     ])
+}
+
+fn place_in_text(at: usize) -> Value {
+    Value::Int(i64::try_from(at).unwrap_or(i64::MAX))
 }
 
 /// Returns how many findings, and how many different values, each category has; all categories are told.

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::collections::HashSet;
+use std::ops::Range;
 
 use crate::scan::threat::Confidence;
 use crate::scan::threat::Decoded;
@@ -40,6 +41,8 @@ pub struct Fact {
     pub channel: &'static str,
     /// Where that text stood.
     pub place: Place,
+    /// Which bytes of that text it is.
+    pub span: Range<usize>,
     /// Whether no earlier finding had the same value, whoever found it.
     pub first: bool,
 }
@@ -100,7 +103,7 @@ pub fn value_key(value: &[u8]) -> u64 {
 impl Fact {
     /// Returns a finding as a fact, in a text of a channel that stands at `place`.
     pub fn of(found: &Finding, channel: &'static str, place: Place) -> Self {
-        let Finding { detector, confidence, layer, decoded_from, .. } = found;
+        let Finding { detector, confidence, layer, decoded_from, span, .. } = found;
         let decoded = decoded_from.clone();
         Self {
             detector: *detector,
@@ -109,6 +112,7 @@ impl Fact {
             decoded,
             channel,
             place,
+            span: span.clone(),
             first: true,
         }
     }

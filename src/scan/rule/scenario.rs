@@ -75,6 +75,9 @@ pub struct Told {
     pub layer: Option<String>,
     /// The position of its message.
     pub turn: Option<u32>,
+    /// At which byte of its text it stands.
+    #[serde(default)]
+    pub at: usize,
     /// How many encodings were undone.
     #[serde(default)]
     pub decoded: usize,
@@ -222,6 +225,7 @@ impl Told {
             decoded,
             channel,
             place: Place { turn: self.turn, age: None, tool: None },
+            span: self.at..self.at,
             first: true,
         })
     }

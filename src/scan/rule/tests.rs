@@ -59,6 +59,7 @@ fn a_rule_fires_once_where_it_is_about() {
         decoded: Default::default(),
         channel: "user",
         place: Place { turn: Some(turn), ..Place::default() },
+        span: 0..0,
         first: true,
     };
     let wanted: DetectorSet = rules.ids().collect();
@@ -135,6 +136,7 @@ fn only_so_many_facts_are_looked_at_and_all_are_counted() {
             decoded: Default::default(),
             channel: "user",
             place: Place::default(),
+            span: 0..0,
             first: true,
         };
         facts.push(fact, value / 20);
