@@ -29,6 +29,7 @@ RELEASE = ROOT / "target/release"
 LOAD = RELEASE / "examples/load"
 TICK_US = 1_000_000 / os.sysconf("SC_CLK_TCK")
 
+NEXT_TURN = "128 KB, next turn"
 SENT_AGAIN = "128 KB, sent again"
 OF_CODE = "128 KB of code"
 # name: (mode, body, bytes, connections, more arguments)
@@ -36,11 +37,15 @@ WORKLOADS = {
     "2 KB": ("closed", 2 << 10, 16, []),
     "16 KB": ("closed", 16 << 10, 16, []),
     "128 KB": ("closed", 128 << 10, 8, []),
+    NEXT_TURN: ("closed", 128 << 10, 8, []),
     SENT_AGAIN: ("closed", 128 << 10, 8, []),
     OF_CODE: ("closed", 128 << 10, 8, []),
     "1,000/s of 2 KB": ("rate", 2 << 10, 16, ["1000"]),
     "paced stream": ("paced", 1 << 10, 20, []),
 }
+# Who speaks in a chat, and how many messages are new in each request of a workload, if not all.
+ROLES = ["system", "user", "assistant", "user", "assistant", "user"]
+NEW_MESSAGES = {NEXT_TURN: 1, SENT_AGAIN: 0}
 # Streams that are open at once when memory is measured, and for how long until it is.
 SLOW_STREAMS = 500
 SLOW_STREAMS_S = 6
@@ -76,26 +81,26 @@ def sources():
     return "".join(path.read_text() for path in sorted(files) if "test" not in path.name)
 
 
-def body(size, stream, slow=False, fresh=True, of_code=False):
+def body(size, stream, slow=False, new_messages=len(ROLES), of_code=False):
     """A chat of several messages of ordinary prose, or of code, of that many bytes; the same on every run.
 
-    Where it is `fresh`, the first word of each message is another one in each request: the gateway knows texts that
-    it found clean before, and a chat that is new must be read.
+    The first word of each of the last `new_messages` is another one in each request: the gateway knows texts that it
+    found clean before, and those that are new must be read.
     """
     source = random.Random(size)
     code = iter(sources()) if of_code else iter(())
 
-    def text_of(length):
-        text = "qzq" + 12 * "a" + " " if fresh else ""
+    def text_of(length, is_new):
+        text = "qzq" + 12 * "a" + " " if is_new else ""
         text += "".join(itertools.islice(code, length - len(text)))
         while len(text) < length:
             sentence = " ".join(source.choice(WORDS) for _ in range(source.randint(7, 19)))
             text += sentence.capitalize() + source.choice([". ", ". ", "? ", ".\n"])
         return text[:length]
 
-    roles = ["system", "user", "assistant", "user", "assistant", "user"]
-    each = size // len(roles)
-    messages = [{"role": role, "content": text_of(each)} for role in roles]
+    each = size // len(ROLES)
+    is_new = lambda at: at >= len(ROLES) - new_messages
+    messages = [{"role": role, "content": text_of(each, is_new(at))} for at, role in enumerate(ROLES)]
     chat = {"model": "bench", "messages": messages, "stream": stream}
     if slow:
         chat["slow"] = True
@@ -302,7 +307,8 @@ def main():
     bodies = {}
     for at, (name, (mode, size, _, _)) in enumerate(WORKLOADS.items()):
         bodies[name] = directory / f"{at}.json"
-        bodies[name].write_bytes(body(size, mode == "paced", fresh=name != SENT_AGAIN, of_code=name == OF_CODE))
+        new_messages = NEW_MESSAGES.get(name, len(ROLES))
+        bodies[name].write_bytes(body(size, mode == "paced", new_messages=new_messages, of_code=name == OF_CODE))
     slow_path = directory / "slow.json"
     slow_path.write_bytes(body(1 << 10, True, slow=True))
     servers = Servers(directory)
