@@ -35,7 +35,7 @@
 //!
 //! Needles: of 150 short attacks 142 are reported from a tool on their own; of these in a document of 8, 32 and 128 KiB 88.7, 91.5 and
 //! 91.5 (80.3, 80.3 and 78.2 before the lines of several loud windows were read one by one; goal: two points less than 100). Of such
-//! documents without one, 6 of 782 of 8 KiB are reported and 7 of 353 of 32 KiB (6 and 5 before; goal: 1 %). Through the gateway, with
+//! documents without one, 6 of 782 of 8 KiB are reported and 7 of 353 of 32 KiB (6 and 5 before; goal: 1 %), and with sentences judged alone 6 and 8. Through the gateway, with
 //! `threshold = "medium"`.
 //!
 //! Quiet orders in what tools give back speak neither to a model nor of its instructions: a review that wants payment methods sent to an

@@ -39,6 +39,8 @@ const BASE64_DIGITS: [u8; 256] = {
 const BASE32_DIGITS: [u8; 256] = either_case(digits_of(BASE32));
 /// What each byte stands for in hexadecimal, in whichever case.
 const HEX_DIGITS: [u8; 256] = either_case(digits_of(b"0123456789ABCDEF"));
+/// What ends the name of a host; browsers take a backslash for a slash.
+const HOST_ENDS: &[u8] = b"/?#\\";
 /// Sites whose addresses hold the drawing or the program that they show.
 const SHOWN_BY: &[&str] = &["mermaid.ink", "mermaid.live", "plantuml.com", "play.vuejs.org"];
 /// Sites that draw the words, the formula or the figures that their addresses hold, for whoever asks, and show nobody who did.
@@ -62,7 +64,7 @@ const DRAWN_BY: &[&str] = &[
 pub fn not_drawn_by_site(value: &[u8]) -> bool {
     let start = memchr::memmem::find(value, b"//").map_or(0, |at| at + 2);
     let rest = value.get(start..).unwrap_or_default();
-    let end = rest.iter().position(|byte| b"/?#".contains(byte)).unwrap_or(rest.len());
+    let end = rest.iter().position(|byte| HOST_ENDS.contains(byte)).unwrap_or(rest.len());
     !is_of(rest.get(..end).unwrap_or_default(), DRAWN_BY)
 }
 
@@ -82,7 +84,7 @@ fn is_carrier(address: &[u8], depth: usize, so_far: &mut usize, says_enough: fn(
     let start = memchr::memmem::find(&plain, b"//").map_or(0, |at| at + 2);
     let rest = plain.get(start..).unwrap_or_default();
     let (host, tail) =
-        rest.split_at(rest.iter().position(|byte| b"/?#".contains(byte)).unwrap_or(rest.len()));
+        rest.split_at(rest.iter().position(|byte| HOST_ENDS.contains(byte)).unwrap_or(rest.len()));
     if is_of(host, SHOWN_BY) {
         return false;
     }
@@ -294,6 +296,7 @@ mod tests {
             "https://xplacehold.co/a+b",
             "https://placehold.co@e.example/a+b",
             "https://placehold.co:8080/a+b",
+            "https://e.example\\.placehold.co/a+b",
             "placehold",
         ] {
             assert!(not_drawn_by_site(address.as_bytes()), "{address}");
