@@ -30,15 +30,22 @@ pub fn page() -> ExitCode {
     }
 }
 
-fn write(command: &Command, text: &mut Vec<u8>) -> io::Result<()> {
-    Man::new(command.clone()).render(text)?;
-    for under in command.get_subcommands().filter(|under| !under.is_hide_set()) {
-        let name = format!("{NAME} {}", under.get_name());
+fn write(program: &Command, text: &mut Vec<u8>) -> io::Result<()> {
+    Man::new(program.clone()).render(text)?;
+    write_under(program, NAME, text)
+}
+
+/// Writes the commands under one, each with those under it.
+fn write_under(command: &Command, called: &str, text: &mut Vec<u8>) -> io::Result<()> {
+    for under in command.get_subcommands().filter(|under| !under.is_hide_set() && under.get_name() != "help")
+    {
+        let name = format!("{called} {}", under.get_name());
         writeln!(text, ".SH \"{}\"", name.to_uppercase())?;
         let page = Man::new(under.clone().bin_name(&name).disable_help_flag(true).disable_version_flag(true));
         page.render_synopsis_section(&mut *text)?;
         page.render_description_section(&mut *text)?;
         page.render_options_section(&mut *text)?;
+        write_under(under, &name, text)?;
     }
     Ok(())
 }

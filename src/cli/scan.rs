@@ -1,5 +1,6 @@
 //! `portcullis scan`: what the packs find in files, as a table or as JSON. Of a document (PDF, office file, archive) the texts
-//! are scanned, each on its own.
+//! are scanned, each on its own. A text of up to 8 MiB is read as one that a message brings: its other spellings, and its
+//! tables by their columns. Of a longer one what is there as it stands is found, piece by piece.
 
 use std::fs::File;
 use std::io;
@@ -30,6 +31,7 @@ use crate::scan::classifier::Spellings;
 use crate::scan::classifier::shelf::Shelf;
 use crate::scan::kind::Kind;
 use crate::scan::pack;
+use crate::scan::scanner::ScanFault;
 use crate::scan::scanner::Scanner;
 use crate::scan::tagger::reading::Reading;
 use crate::scan::tagger::reading::Span;
@@ -241,8 +243,8 @@ impl<'a> Report<'a> {
         (base, is_last): (usize, bool),
         wanted: &DetectorSet,
     ) -> io::Result<()> {
-        let mut findings = Vec::new();
-        self.scanner.scan_region(text, region.clone(), wanted, &mut findings).map_err(io::Error::other)?;
+        let is_whole = is_last && region == (0..text.len());
+        let mut findings = self.found(text, region.clone(), is_whole, wanted)?;
         findings.extend(self.learned(text, region.clone(), &findings, wanted)?);
         findings.extend(self.named(text, region, (base, is_last), wanted));
         findings.sort_by_key(|finding| (finding.value.start, finding.detector));
@@ -256,6 +258,25 @@ impl<'a> Report<'a> {
             self.tell(finding, line, base, &text[finding.value.clone()]);
         }
         Ok(())
+    }
+
+    /// Returns what the detectors find in a region of the text. What hides more than a look may decode is read as it stands.
+    fn found(
+        &self,
+        text: &[u8],
+        region: std::ops::Range<usize>,
+        is_whole: bool,
+        wanted: &DetectorSet,
+    ) -> io::Result<Vec<Finding>> {
+        let spelt = is_whole.then(|| self.scanner.scan_spelt(text, wanted));
+        match spelt {
+            Some(Ok(searched)) => return Ok(searched.findings),
+            Some(Err(ScanFault::TooMuchDecoded)) | None => {}
+            Some(Err(fault)) => return Err(io::Error::other(fault)),
+        }
+        let mut findings = Vec::new();
+        self.scanner.scan_region(text, region, wanted, &mut findings).map_err(io::Error::other)?;
+        Ok(findings)
     }
 
     /// Returns what the model finds in a region of the text.

@@ -187,13 +187,15 @@ impl Config {
     fn tried(document: Document) -> (Self, Vec<ConfigFault>) {
         let (config, mut faults) = section::tried(&document, |root| {
             let admin = read::admin(&mut root.section("admin"));
+            let proxy = read::proxy(&mut root.section("proxy"));
+            read::check_listeners(root, &proxy, &admin);
             let (together, shared_limits) = read::cluster(&mut root.section("cluster"));
             // The sinks in force are those of the revision: here only what is wrong with the files' is told.
             siem::read(&mut root.section("siem"));
             Self {
                 sso: sign_in::sso(&mut root.section("sso"), admin.public_url.as_ref()),
                 session: sign_in::session(&mut root.section("session")),
-                proxy: read::proxy(&mut root.section("proxy")),
+                proxy,
                 admin,
                 store: read::store(&mut root.section("store"), together),
                 shared_limits,

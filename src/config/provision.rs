@@ -38,8 +38,8 @@ pub fn faults(config: &Config) -> Vec<ConfigFault> {
     let mut faults = Vec::new();
     let listeners = [("proxy.tls", &config.proxy.tls), ("admin.tls", &config.admin.tls)];
     for (key, files) in listeners {
-        let problem = files.as_ref().and_then(|files| listener_problem(files).err());
-        faults.extend(problem.map(|(part, reason)| fault(config, format!("{key}.{part}"), reason)));
+        let problems = files.iter().flat_map(listener_problems);
+        faults.extend(problems.map(|(part, reason)| fault(config, format!("{key}.{part}"), reason)));
     }
     for (at, name) in route_names(config).iter().enumerate() {
         let route = config.rules.routes.iter().find(|route| &route.name == name);
@@ -179,12 +179,17 @@ fn route_names(config: &Config) -> Vec<String> {
     routes.into_iter().flatten().map(|route| name(route).unwrap_or_default()).collect()
 }
 
-fn listener_problem(files: &TlsFiles) -> Result<(), (&'static str, &'static str)> {
-    let chain = certificates(&files.cert).map_err(|reason| ("cert", reason))?;
-    let key = PrivateKeyDer::from_pem_file(&files.key).map_err(|_| ("key", "holds no private key in PEM"))?;
+fn listener_problems(files: &TlsFiles) -> Vec<(&'static str, &'static str)> {
+    let chain = certificates(&files.cert).map_err(|reason| ("cert", reason));
+    let key = PrivateKeyDer::from_pem_file(&files.key).map_err(|_| ("key", "holds no private key in PEM"));
+    let (chain, key) = match (chain, key) {
+        (Ok(chain), Ok(key)) => (chain, key),
+        (chain, key) => return chain.err().into_iter().chain(key.err()).collect(),
+    };
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let pair = CertifiedKey::from_der(chain, key, &provider);
-    pair.map(|_| ()).map_err(|_| ("key", "does not belong to the certificate, or is of an unknown kind"))
+    let reason = "does not belong to the certificate, or is of an unknown kind";
+    pair.err().map(|_| ("key", reason)).into_iter().collect()
 }
 
 fn certificates(file: &Path) -> Result<Vec<CertificateDer<'static>>, &'static str> {

@@ -95,6 +95,18 @@ pub(super) fn admin(section: &mut Section<'_>) -> AdminConfig {
     config
 }
 
+/// Reports an address of the management plane at which the data plane listens, too. Port 0 is another one each time.
+pub(super) fn check_listeners(root: &Section<'_>, proxy: &ProxyConfig, admin: &AdminConfig) {
+    let meets = |one: &SocketAddr, other: &SocketAddr| {
+        let is_any = one.ip().is_unspecified() || other.ip().is_unspecified();
+        let is_of_kind = one.is_ipv4() == other.is_ipv4();
+        one.port() != 0 && one.port() == other.port() && is_of_kind && (is_any || one.ip() == other.ip())
+    };
+    if let Some(taken) = admin.listen.iter().find(|own| proxy.listen.iter().any(|other| meets(own, other))) {
+        root.invalid("admin.listen", format!("{taken} is taken by [proxy] listen"), None);
+    }
+}
+
 fn trusted_proxies(section: &mut Section<'_>) -> Vec<Network> {
     let read: Result<Vec<Network>, InvalidNetwork> =
         section.texts("trusted_proxies").into_iter().map(str::parse).collect();

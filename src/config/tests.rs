@@ -56,6 +56,29 @@ fn no_file_is_a_working_gateway() {
 }
 
 #[test]
+fn both_planes_listen_apart() {
+    let taken = |proxy: &str, admin: &str| {
+        let text = format!("[proxy]\nlisten = \"{proxy}\"\n[admin]\nlisten = \"{admin}\"\n");
+        let (_folder, sources) = of_file(&text);
+        sources.load().err().map(|faults| faults.iter().map(|fault| fault.key.clone()).collect::<Vec<_>>())
+    };
+    for (proxy, admin) in [
+        ("127.0.0.1:9090", "127.0.0.1:9090"),
+        ("0.0.0.0:9090", "127.0.0.1:9090"),
+        ("[::1]:9090", "[::]:9090"),
+    ] {
+        assert_eq!(taken(proxy, admin), Some(vec!["admin.listen".to_owned()]), "{proxy} {admin}");
+    }
+    for (proxy, admin) in [
+        ("127.0.0.1:0", "127.0.0.1:0"),
+        ("127.0.0.1:9090", "127.0.0.2:9090"),
+        ("127.0.0.1:9090", "[::1]:9090"),
+    ] {
+        assert_eq!(taken(proxy, admin), None, "{proxy} {admin}");
+    }
+}
+
+#[test]
 fn a_file_lies_over_the_defaults_and_mode_begins_afresh() {
     let text = "[policies.default.categories.secrets]\nmode = \"monitor\"\n\
                 [policies.default.categories.pii]\nmode = \"block\"\n[limits]\nscan_ms = 7\n";
@@ -299,6 +322,8 @@ fn certificates_are_tried_before_they_are_needed() {
     assert_eq!(check(text(&cert, &key)), Ok(()));
     assert_eq!(check(text(&cert, &wrong)), Err(vec![(Some(3), "proxy.tls.key".to_owned())]));
     assert_eq!(check(text("none.pem", &key)), Err(vec![(Some(2), "proxy.tls.cert".to_owned())]));
+    let both = ["cert", "key"].map(|part| format!("proxy.tls.{part}"));
+    assert_eq!(check(text("none.pem", "none.pem")), Err([2, 3].map(Some).into_iter().zip(both).collect()));
     assert_eq!(check(text(&key, &key)), Err(vec![(Some(2), "proxy.tls.cert".to_owned())]));
     let route = format!("[[routes]]\nname = \"a\"\nupstream = \"https://h\"\nupstream_ca_file = \"{key}\"\n");
     assert_eq!(check(route), Err(vec![(Some(4), "routes[0].upstream_ca_file".to_owned())]));

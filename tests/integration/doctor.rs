@@ -198,6 +198,9 @@ fn shells_and_man_know_every_command() {
             assert!(code == Some(0) && script.contains(command), "{shell} does not know {command}");
         }
     }
+    for nested in ["RULES CHECK", "KEY CREATE", "AUDIT VERIFY"] {
+        assert!(page.contains(&format!(".SH \"PORTCULLIS {nested}\"")), "{nested}");
+    }
     assert!(!page.contains("take-over"), "what only programs say is not told");
     let linted = Command::new("bash").args(["-n", "/dev/stdin"]).stdin(Stdio::piped()).spawn().and_then(
         |mut shell| {

@@ -5,6 +5,7 @@
 
 mod file;
 mod lane;
+mod marks;
 mod names;
 mod paths;
 mod pattern;
@@ -17,7 +18,6 @@ use std::collections::BTreeMap;
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
 use std::hash::Hasher;
-use std::ops::Range;
 use std::sync::Arc;
 
 pub use self::file::DialectFault;
@@ -118,6 +118,7 @@ pub struct Dialect {
     labels: Vec<String>,
     /// A name stands for itself at any depth.
     copies: Vec<PathPattern>,
+    over: Vec<PathPattern>,
     envelopes: Vec<PathPattern>,
     rows: Vec<PathPattern>,
     apart: Vec<PathPattern>,
@@ -407,28 +408,6 @@ impl Dialect {
     pub fn lane_ends(&self, event: Option<&str>, body: &[u8], doc: &Document) -> Vec<LaneEnd> {
         let kind = lane::event_kind(body, doc);
         self.ends.iter().flat_map(|rule| rule.ends(event, kind.as_deref(), body, doc)).collect()
-    }
-
-    /// Returns the objects and arrays of a body that repeat its texts in other forms, the outermost ones, each with
-    /// what stands for none: they are emptied where a text is masked.
-    pub fn copies(&self, body: &[u8], doc: &Document) -> Vec<(Range<usize>, &'static str)> {
-        let named = |key: &&JsonString| {
-            let name = doc.text(body, key);
-            let fits = |copy: &PathPattern| {
-                copy.ends_in(&name)
-                    && (copy.steps.len() == 1
-                        || copy.matches(body, doc, &pattern::Ancestry::of(doc, key.node)))
-            };
-            self.copies.iter().any(fits)
-        };
-        let mut found: Vec<(Range<usize>, &'static str)> = Vec::new();
-        for key in doc.strings.iter().filter(|string| string.key).filter(named) {
-            let Some(range) = doc.container_of(body, key) else { continue };
-            if found.last().is_none_or(|(last, _)| last.end <= range.start) {
-                found.push((range, if doc.is_array(key.node) { "[]" } else { "null" }));
-            }
-        }
-        found
     }
 
     /// Returns the strings of a body that are read once more as one text: those of each row, in their order.

@@ -11,7 +11,6 @@ mod track;
 mod tests;
 
 pub use self::track::StreamTrack;
-pub use self::track::end_marks;
 use crate::llm::dialect::Wire;
 
 /// The shape of an answer to a caller of whom nothing is known.

@@ -1,10 +1,8 @@
 //! What a stream's end must know of its begin: ids, open blocks, the next number.
 
 use std::collections::BTreeSet;
-use std::ops::Range;
 
 use crate::llm::json::Document;
-use crate::llm::json::JsonString;
 use crate::llm::json::NodeId;
 use crate::llm::stream::StreamFormat;
 use crate::llm::stream::StreamPiece;
@@ -13,10 +11,6 @@ use crate::llm::stream::StreamPiece;
 const OPEN_MAX: usize = 128;
 /// Longer ids are not repeated.
 const ID_BYTES_MAX: usize = 256;
-/// Where an event tells that the texts in it are over, by its answers and the member of each.
-const ENDS: [(&str, &str); 2] = [("choices", "finish_reason"), ("candidates", "finishReason")];
-/// The member that tells it by being true.
-const DONE: &str = "done";
 /// When the provider has told no time.
 const NO_TIME: &str = "1970-01-01T00:00:00Z";
 
@@ -137,28 +131,6 @@ impl StreamTrack {
     fn end(&mut self, index: u64) {
         self.open.remove(&index);
     }
-}
-
-/// Returns what in an event tells that its texts are over, and what stands there where they are not: an event that is cut
-/// within a text ends none.
-pub fn end_marks(body: &[u8], doc: &Document) -> Vec<(Range<usize>, &'static str)> {
-    let mut marks = Vec::new();
-    for (answers, member) in ENDS {
-        let answers = doc.find(body, &[answers]).into_iter().flat_map(|answers| doc.children(answers));
-        let told = answers.filter_map(|answer| doc.string(doc.child(body, answer, member)?));
-        marks.extend(told.map(|reason| (reason.raw.start - 1..reason.raw.end + 1, "null")));
-    }
-    let key = |key: &&JsonString| {
-        key.key && doc.parent(key.node) == Some(NodeId::ROOT) && doc.text(body, key) == DONE.as_bytes()
-    };
-    if doc.bool_at(body, &[DONE]) == Some(true)
-        && let Some(key) = doc.strings.iter().find(key)
-        && let Some(at) = memchr::memmem::find(body.get(key.raw.end..).unwrap_or_default(), b"true")
-    {
-        let at = key.raw.end + at;
-        marks.push((at..at + "true".len(), "false"));
-    }
-    marks
 }
 
 /// Returns the choices of an event by their numbers.

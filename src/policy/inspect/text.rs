@@ -425,7 +425,7 @@ pub fn inside(text: &[u8]) -> Inside {
 }
 
 /// Tells whether a text begins as an object or an array of JSON does.
-pub fn begins_json(text: &[u8]) -> bool {
+fn begins_json(text: &[u8]) -> bool {
     matches!(text.trim_ascii_start().first(), Some(b'{' | b'['))
 }
 

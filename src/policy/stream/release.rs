@@ -10,7 +10,6 @@ use super::stop::Found;
 use super::stop::Stop;
 use crate::llm::dialect::LaneKind;
 use crate::llm::json::RawCursor;
-use crate::llm::refusal::end_marks;
 use crate::policy::decision::Action;
 use crate::policy::decision::Cleared;
 use crate::policy::decision::FailMode;
@@ -92,7 +91,7 @@ impl StreamInspector {
         self.action = Action::Block;
         self.release(out);
         if let Stop::Finding(found) = stop {
-            self.release_up_to(found, out);
+            self.release_up_to(inspector, found, out);
         }
         Flow::Block(None)
     }
@@ -109,7 +108,7 @@ impl StreamInspector {
     }
 
     /// Releases the event in which a blocking match begins, without the match and what follows it.
-    fn release_up_to(&mut self, found: Found, out: &mut Vec<Cleared>) {
+    fn release_up_to(&mut self, inspector: &Inspector<'_>, found: Found, out: &mut Vec<Cleared>) {
         let Found { slot, from } = found;
         let Some(mut held) = self.queue.pop_front() else { return };
         let cut = |segment: &Segment| from.min(segment.text.end).saturating_sub(segment.text.start);
@@ -132,8 +131,8 @@ impl StreamInspector {
         }
         self.lanes[slot].masks.retain(|masked| masked.range.end <= from);
         let (payload, document) = (held.payload.clone(), held.document.clone());
-        let marks = document.as_ref().map_or_else(Vec::new, |document| end_marks(&payload, document));
-        held.edits.extend(marks.into_iter().map(|(range, with)| {
+        let marks = document.as_ref().map(|document| inspector.dialect.over_marks(&payload, document));
+        held.edits.extend(marks.into_iter().flatten().map(|(range, with)| {
             let replacement = with.as_bytes().to_vec();
             Edit { range: held.piece.raw_range(range), replacement }
         }));

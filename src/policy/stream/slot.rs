@@ -1,6 +1,7 @@
 //! One text of a stream: its lane, and what is to be put into it before it leaves.
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 use std::collections::VecDeque;
 use std::ops::Range;
 
@@ -14,7 +15,6 @@ use crate::policy::inspect::Observation;
 use crate::policy::inspect::Unreadable;
 use crate::policy::inspect::layer3::Reading;
 use crate::policy::inspect::text::Masked;
-use crate::policy::inspect::text::begins_json;
 use crate::policy::inspect::text::disjoint;
 use crate::policy::stream::joined::Runs;
 use crate::policy::stream::names::Named;
@@ -24,6 +24,7 @@ use crate::redact::restore;
 use crate::redact::restore::Inside;
 use crate::redact::restore::Levels;
 use crate::redact::token::Vault;
+use crate::scan::check::rarity;
 use crate::scan::lane::Lane;
 use crate::scan::lane::STREAM_HOLD_BYTES_MAX;
 use crate::scan::threat::DetectorId;
@@ -39,8 +40,10 @@ const UNBROKEN_BYTES_MAX: usize = 1024;
 const SMALL_PER_CAPITAL: usize = 4;
 /// Of so many small letters of a name one may be a digit.
 const SMALL_PER_DIGIT: usize = 6;
-/// From how many bytes on a piece is unlikely to come twice in a row in one text.
+/// From how many bytes on a piece is unlikely to come twice in one text.
 const LABEL_BYTES_MIN: usize = 2;
+/// How many different pieces of a stray text are remembered.
+const STATES_MAX: usize = 256;
 
 /// The lane, the model, the tagger and the trace of a text, as they were at some place of it.
 type Before = (Lane, Option<Reading>, Option<Named>, Option<Trace>);
@@ -67,6 +70,8 @@ pub(super) struct Slot {
     pub(super) masks: VecDeque<Masked>,
     /// Whether its place is one that holds JSON.
     is_json: bool,
+    /// The sign that the text begins with, where it may be JSON.
+    bracket: Option<u8>,
     /// What the text is, once its begin shows it.
     pub(super) inside: Option<Inside>,
     /// Where the text that left is, if it is JSON.
@@ -91,6 +96,10 @@ pub(super) struct Slot {
     pub(super) is_running: bool,
     /// Where the last piece of a stray text begins.
     pub(super) piece_from: usize,
+    /// Whether that piece was said before.
+    is_again: bool,
+    /// Hashes of the pieces of a stray text.
+    states: HashSet<u64>,
     /// Whether each piece is the whole text so far.
     pub(super) is_whole: bool,
     /// How long the text was when it was last said whole, or its last piece where that may turn out to be one, and
@@ -121,8 +130,11 @@ impl Slot {
             borders: Borders::default(),
             runs: Runs::default(),
             is_json: key.is_json,
+            bracket: None,
             is_running: false,
             piece_from: 0,
+            is_again: false,
+            states: HashSet::new(),
             is_whole: key.kind == LaneKind::Whole,
             said: None,
             grown: 0,
@@ -183,13 +195,27 @@ impl Slot {
         tail.len() >= BEGUN_BYTES_MIN && !is_prose(tail)
     }
 
+    /// Notes where the next piece of a stray text begins, which is `text` with this hash, and whether it was said before.
+    pub(super) fn note_piece(&mut self, text: &[u8], hash: u64) {
+        self.piece_from = self.fed;
+        let is_known = self.states.contains(&hash);
+        self.is_again = is_known && text.len() >= LABEL_BYTES_MIN;
+        if !is_known && self.states.len() < STATES_MAX {
+            self.states.insert(hash);
+        }
+    }
+
     /// Returns from where on a stray text waits: from where a value may be under way, if it is running text or ends in what
-    /// is no name. All of a name leaves: more of them are states than pieces.
+    /// is no name, or in names that were not said before and make no words together. All of a name leaves otherwise: more of
+    /// them are states than pieces.
     pub(super) fn stray_from(&self, judged_to: usize) -> usize {
         let value = |from: usize| self.lane.value(&(from..self.fed)).unwrap_or_default();
         let tail = value(self.unbroken_from(judged_to));
         let waited = self.judged_to < self.piece_from;
-        let begins = || tail.len() >= BEGUN_BYTES_MIN && !is_name(tail) && !is_name(value(self.piece_from));
+        let is_parted =
+            || tail.len() > self.fed - self.piece_from && !self.is_again && rarity::bits(tail) < 0.0;
+        let is_no_name = || !is_name(tail) && !is_name(value(self.piece_from));
+        let begins = || tail.len() >= BEGUN_BYTES_MIN && (is_no_name() || is_parted());
         if self.is_running || waited || begins() { judged_to } else { self.fed }
     }
 
@@ -233,17 +259,31 @@ impl Slot {
         looked_at.rev().find(|at| breaks(tail, *at)).map_or(judged_to, |at| judged_to + at + 1)
     }
 
-    /// Takes the next piece of the text for what its begin shows.
+    /// Takes the next piece of the text for what its begin shows. Where any text may stand, an answer in JSON shows itself
+    /// by the quote behind its bracket: a link in Markdown, a footnote and a table of settings begin otherwise.
     pub(super) fn begin(&mut self, piece: &[u8]) {
-        if self.inside.is_none() && !piece.trim_ascii_start().is_empty() {
-            let is_json = self.is_json && begins_json(piece);
-            self.inside = Some(if is_json { Inside::Json } else { Inside::Text });
+        if self.inside.is_some() {
+            return;
+        }
+        let is_text = matches!(self.kind, LaneKind::Joined | LaneKind::Messages);
+        for byte in piece.iter().filter(|byte| !byte.is_ascii_whitespace()) {
+            self.inside = match (self.bracket, byte) {
+                (None, b'{' | b'[') if self.is_json => Some(Inside::Json),
+                (None, b'{' | b'[') if !is_text => None,
+                (Some(b'{' | b'['), b'"') | (Some(b'['), b'{') => Some(Inside::Json),
+                _ => Some(Inside::Text),
+            };
+            if self.inside.is_some() {
+                return;
+            }
+            self.bracket = Some(*byte);
         }
     }
 
     /// Returns what replaces parts of the next piece of the text that leaves, which lies at `place`.
     pub(super) fn edits(&mut self, place: &Range<usize>, piece: &[u8]) -> Vec<(Range<usize>, String)> {
-        if self.inside == Some(Inside::Json) {
+        // What may turn out to be JSON is followed, too.
+        if self.inside != Some(Inside::Text) {
             if place.start == 0 {
                 self.nested = Nested::default();
             }

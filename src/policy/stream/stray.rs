@@ -1,8 +1,9 @@
 //! Members of events that no rule names: each is read alone, and those that may be pieces of one text are put together.
 //!
 //! Most of them are states, names and counters. These are no text, and hold nothing back; what comes again as it was is
-//! none either. What holds a value cut in two is running text, or ends in what is no word: that waits for what comes next
-//! in the same place, until another event goes on without it. Where the begin of a value has left, its rest is taken out:
+//! none either. What holds a value cut in two is running text, or ends in what is no word, or in pieces that were not said
+//! before and make none together: that waits for what comes next in the same place, until another event goes on without
+//! it. Where the begin of a value has left, its rest is taken out:
 //! so it always is where the other end may wait for an answer to what would wait, on a socket or in a call of MCP.
 
 use std::hash::BuildHasher;
@@ -38,7 +39,8 @@ impl StreamInspector {
             return Ok(());
         }
         let Some(slot) = self.stray_slot(inspector, vault, held, &key)? else { return Ok(()) };
-        let said = Some((text.len(), self.hasher.hash_one(text)));
+        let hash = self.hasher.hash_one(text);
+        let said = Some((text.len(), hash));
         let entry = &mut self.lanes[slot];
         if entry.is_label(text, entry.said == said) {
             entry.said = said;
@@ -48,7 +50,8 @@ impl StreamInspector {
         let Place { slot, start, known } = self.place(inspector, vault, key, (text, false))?;
         let new = text.get(known..).unwrap_or_default();
         let entry = &mut self.lanes[slot];
-        (entry.said, entry.is_running, entry.piece_from) = (said, is_running, entry.fed);
+        (entry.said, entry.is_running) = (said, is_running);
+        entry.note_piece(text, hash);
         if !new.is_empty() {
             entry.resume()?;
         }

@@ -106,6 +106,76 @@ fn a_text_that_is_json_as_a_whole_stays_so_wherever_it_stands() {
     check(out.lines().find_map(|line| line.strip_prefix("data: ")).expect("data").as_bytes(), "/arguments");
 }
 
+/// Places of a stream's text that may be anything: the dialect, a piece's event, and the way to it.
+type Anything = (&'static str, fn(&str) -> Value, &'static str);
+
+#[test]
+fn an_answer_in_json_is_still_json_when_it_is_streamed() {
+    let places: [Anything; 4] = [
+        (
+            "openai",
+            |it| json!({ "choices": [{ "index": 0, "delta": { "content": it } }] }),
+            "/choices/0/delta/content",
+        ),
+        (
+            "anthropic",
+            |it| json!({ "type": "content_block_delta", "index": 0, "delta": { "type": "text_delta", "text": it } }),
+            "/delta/text",
+        ),
+        (
+            "gemini",
+            |it| json!({ "candidates": [{ "index": 0, "content": { "role": "model", "parts": [{ "text": it }] } }] }),
+            "/candidates/0/content/parts/0/text",
+        ),
+        ("generic", |it| json!({ "arguments": it }), "/arguments"),
+    ];
+    let (masking, hiding) = (bench(), Bench::new(tokens::POLICY));
+    let card = valid(&masking, "payment_card_bare", 1);
+    let key = valid(&hiding, "private_key", 1);
+    let mut vault = hiding.vault();
+    let placeholder = tokens::hide(&hiding, &mut vault, &key);
+    let through = |(bench, policy): (&Bench, &str), vault: &mut Vault, place: Anything, pieces: [&str; 2]| {
+        let (dialect, payload, pointer) = place;
+        let stream: String = pieces.iter().map(|it| format!("data: {}\n\n", payload(it))).collect();
+        let case = Case::response(policy, dialect);
+        let streamed = bench.stream(case, StreamFormat::Sse, vault, [stream.as_bytes()]);
+        assert_eq!(streamed.end, End::Finished);
+        let out = String::from_utf8(streamed.out).expect("UTF-8");
+        let events = out.lines().filter_map(|line| line.strip_prefix("data: "));
+        let texts = events.map(|event| {
+            let event: Value = serde_json::from_str(event).expect("JSON");
+            event.pointer(pointer).and_then(Value::as_str).expect("text").to_owned()
+        });
+        texts.collect::<String>()
+    };
+    let said =
+        |place: Anything, pieces: [&str; 2]| through((&masking, "mask"), &mut masking.vault(), place, pieces);
+    for place in places {
+        for begin in ["{", "\n {\n  ", "[{", "[ \"x\", {"] {
+            let end = if begin.contains('[') { "}]" } else { "}" };
+            let text = format!(r#"{begin}"card number": {card}, "cards": [{card}, 7]{end}"#);
+            for cut in 1..text.len() {
+                let (first, second) = text.split_at(cut);
+                let masked = said(place, [first, second]);
+                let parsed = serde_json::from_str::<Value>(&masked);
+                assert!(parsed.is_ok() && !masked.contains(&card), "{} {cut}: {masked}", place.0);
+            }
+        }
+        let text = format!(r#"{{"to": "{placeholder}"}}"#);
+        for cut in 1..text.len() {
+            let (first, second) = text.split_at(cut);
+            let restored = through((&hiding, "hide"), &mut vault, place, [first, second]);
+            let parsed: Value = serde_json::from_str(&restored).expect("JSON");
+            assert_eq!(parsed["to"], key, "{} {cut}", place.0);
+        }
+        for text in FREEFORM {
+            let text = text.replace('%', &card);
+            let masked = said(place, [&text[..1], &text[1..]]);
+            assert!(!masked.contains(&card) && !masked.contains('"'), "{}: {masked}", place.0);
+        }
+    }
+}
+
 #[test]
 fn values_of_tools_are_read_under_their_names_and_numbers_are_read() {
     let bench = bench();

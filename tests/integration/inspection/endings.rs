@@ -20,6 +20,17 @@ fn named(name: &str) -> &'static Carrier {
     CARRIERS.iter().find(|carrier| carrier.name == name).expect("a carrier")
 }
 
+/// Returns the refusal of a blocked answer.
+fn refusal() -> Refusal {
+    Refusal {
+        status: 403,
+        code: CONTENT_BLOCKED,
+        message: "blocked".to_owned(),
+        request_id: "r1".to_owned(),
+        call_id: None,
+    }
+}
+
 #[test]
 fn a_blocked_stream_ends_before_the_match_at_every_cut() {
     let bench = Bench::new(&policy_of_all("all", "block", ""));
@@ -45,13 +56,7 @@ fn a_blocked_stream_ends_before_the_match_at_every_cut() {
 fn a_blocked_stream_ends_in_the_callers_own_words() {
     let bench = Bench::new(&policy_of_all("all", "block", ""));
     let text = format!("It is {} or so", github_token(&bench));
-    let refusal = Refusal {
-        status: 403,
-        code: CONTENT_BLOCKED,
-        message: "blocked".to_owned(),
-        request_id: "r1".to_owned(),
-        call_id: None,
-    };
+    let refusal = refusal();
     // The place, its API, where the error stands in the last event, and what a graceful end says.
     let table = [
         ("chat content", Wire::OpenAiChat, "/error/code", "\"finish_reason\":\"content_filter\""),
@@ -83,13 +88,7 @@ fn a_blocked_stream_ends_in_the_callers_own_words() {
 fn an_event_that_is_cut_within_its_text_tells_no_end() {
     let bench = Bench::new(&policy_of_all("all", "block", ""));
     let text = format!("It is {} or so", github_token(&bench));
-    let refusal = Refusal {
-        status: 403,
-        code: CONTENT_BLOCKED,
-        message: "blocked".to_owned(),
-        request_id: "r1".to_owned(),
-        call_id: None,
-    };
+    let refusal = refusal();
     let (sse, lines) = (StreamFormat::Sse, StreamFormat::Ndjson);
     // The API, an event that holds all of a text and its end, how it leaves, and what ends it instead.
     let table = [
@@ -118,7 +117,7 @@ fn an_event_that_is_cut_within_its_text_tells_no_end() {
         (
             (Wire::OllamaChat, lines),
             format!(r#"{{"message":{{"content":"{text}"}},"done" : true,"done_reason":"stop"}}"#),
-            r#"{"message":{"content":"It is "},"done" : false,"done_reason":"stop"}"#,
+            r#"{"message":{"content":"It is "},"done" : false,"done_reason":null}"#,
             r#""done":true"#,
         ),
     ];

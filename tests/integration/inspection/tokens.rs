@@ -48,11 +48,12 @@ fn a_hidden_value_comes_back_at_every_cut_and_for_its_own_exchange_only() {
     for value in [&email, &key] {
         let placeholder = hide(&bench, &mut vault, value);
         assert!(placeholder.starts_with("PII_"), "{placeholder}");
-        let text = format!("{{\"to\": \"{placeholder}\"}} done.");
+        let call = format!("{{\"to\": \"{placeholder}\"}} done.");
         for carrier in &CARRIERS {
             let is_call = ["chat tool call", "arguments", "tool input"].contains(&carrier.name);
             let quoted = serde_json::to_string(value).expect("text");
             let shown = if is_call { quoted.trim_matches('"') } else { value.as_str() };
+            let text = if is_call { call.clone() } else { format!("See {call}") };
             let expected = text.replace(&placeholder, shown);
             let case = Case::response("hide", carrier.dialect);
             let cuts: Vec<usize> = (0..=text.len()).step_by(if value.len() > 100 { 7 } else { 1 }).collect();
