@@ -4,8 +4,9 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
 use super::GRAM_LETTERS;
+use super::LETTERS;
+use super::NO_LETTER;
 use super::SAMPLES_MAX;
-use super::append_letters;
 
 /// How many spellings of a text are known.
 pub(super) const SPELLINGS: usize = 4 + BASE64_PLACES;
@@ -18,6 +19,16 @@ const GROUP_BYTES: usize = 3;
 const GROUP_DIGITS: usize = 4;
 /// How many groups are written for one fingerprint: some of their digits may be signs.
 const SAMPLE_GROUPS: usize = 10;
+/// What the digits of base64 count as.
+const BASE64_LETTERS: [u8; 64] = {
+    let digits = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let (mut letters, mut value) = ([NO_LETTER; 64], 0);
+    while value < 64 {
+        letters[value] = LETTERS[digits[value] as usize];
+        value += 1;
+    }
+    letters
+};
 /// The digits of Base32.
 const BASE32: &[u8; 32] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
 /// Where base64 begins to depend on the text alone, by how many bytes stand before it in a group of three.
@@ -47,14 +58,31 @@ pub(super) fn hex_samples(text: &[u8]) -> impl Iterator<Item = [u8; GRAM_LETTERS
 /// Returns the same of what a text is in base64, where its first byte is at one of the [`BASE64_PLACES`] of a group.
 pub(super) fn base64_samples(text: &[u8], place: usize) -> impl Iterator<Item = [u8; GRAM_LETTERS]> + '_ {
     let groups = text.get((GROUP_BYTES - place) % GROUP_BYTES..).unwrap_or_default().as_chunks().0;
-    (0..groups.len()).step_by(step(groups.len())).filter_map(|from| {
-        let part: &[[u8; GROUP_BYTES]] = groups.get(from..groups.len().min(from + SAMPLE_GROUPS))?;
-        let mut room = [0; GROUP_DIGITS * SAMPLE_GROUPS];
-        let written = STANDARD.encode_slice(part.as_flattened(), &mut room).ok()?;
-        let mut letters = Vec::with_capacity(written);
-        append_letters(&mut letters, room.get(..written)?);
-        letters.first_chunk().copied()
-    })
+    let begins = (0..groups.len()).step_by(step(groups.len()));
+    begins.filter_map(|from| base64_gram(groups.get(from..groups.len().min(from + SAMPLE_GROUPS))?))
+}
+
+/// Returns the first letters in a row of what groups are in base64, if they make enough.
+fn base64_gram(groups: &[[u8; GROUP_BYTES]]) -> Option<[u8; GRAM_LETTERS]> {
+    let mut gram = [NO_LETTER; GRAM_LETTERS];
+    for (letters, group) in gram.as_chunks_mut().0.iter_mut().zip(groups) {
+        *letters = base64_letters(*group);
+    }
+    // Signs are rare.
+    if gram.contains(&NO_LETTER) {
+        let letters = groups.iter().flat_map(|group| base64_letters(*group));
+        let mut letters = letters.filter(|letter| *letter != NO_LETTER);
+        for place in &mut gram {
+            *place = letters.next()?;
+        }
+    }
+    Some(gram)
+}
+
+/// Returns what the digits of a group count as.
+fn base64_letters([one, two, three]: [u8; GROUP_BYTES]) -> [u8; GROUP_DIGITS] {
+    let bits = u32::from_be_bytes([0, one, two, three]);
+    [18, 12, 6, 0].map(|shift| BASE64_LETTERS[(bits >> shift & 63) as usize])
 }
 
 /// Returns how far apart samples are taken, of so many there could be.
