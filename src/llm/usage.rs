@@ -5,10 +5,13 @@
 
 use std::borrow::Cow;
 
+use smallvec::SmallVec;
+
 use crate::llm::dialect::Dialect;
 use crate::llm::json::Document;
 use crate::llm::json::JsonLimits;
 use crate::llm::json::NodeId;
+use crate::llm::json::StepView;
 use crate::llm::json::walk;
 
 /// Longer model names are cut: none is.
@@ -61,8 +64,8 @@ pub struct Usage {
 impl Usage {
     /// Returns what one body or event tells.
     pub fn read(dialect: &Dialect, body: &[u8], doc: &Document) -> Self {
-        let paths = &dialect.usage;
-        let sum = |sums: &[Vec<Vec<String>>]| first_sum(sums, body, doc);
+        let (paths, told) = (&dialect.usage, Told::of(body, doc));
+        let sum = |sums: &[Vec<Vec<String>>]| told.first_sum(sums);
         Self {
             prompt_tokens: sum(&paths.prompt),
             completion_tokens: sum(&paths.completion),
@@ -76,10 +79,7 @@ impl Usage {
             completion_tokens_max: sum(&paths.completion_max),
             answers: sum(&paths.answers),
             text_bytes: 0,
-            model: paths
-                .model
-                .iter()
-                .find_map(|path| Some(model_name(doc.str_of(body, find(path, body, doc)?)?))),
+            model: paths.model.iter().find_map(|path| Some(model_name(doc.str_of(body, told.find(path)?)?))),
         }
     }
 
@@ -120,31 +120,59 @@ impl Usage {
     }
 }
 
-/// Returns the first sum whose first count is there, [`COUNT_MAX`] at most.
-fn first_sum(sums: &[Vec<Vec<String>>], body: &[u8], doc: &Document) -> Option<u64> {
-    let count = |path: &Vec<String>| whole_number(doc.number_text(body, find(path, body, doc)?)?);
-    sums.iter().find_map(|sum| {
-        let (first, rest) = sum.split_first()?;
-        let sum = rest.iter().filter_map(count).fold(count(first)?, u64::saturating_add);
-        Some(sum.min(COUNT_MAX))
-    })
+/// A body, with the names of its outermost members read once: the paths begin there, and most end there.
+struct Told<'b> {
+    body: &'b [u8],
+    doc: &'b Document,
+    members: SmallVec<[(Cow<'b, [u8]>, NodeId); 8]>,
+}
+
+impl<'b> Told<'b> {
+    fn of(body: &'b [u8], doc: &'b Document) -> Self {
+        let member = |node| match doc.step(body, node) {
+            StepView::Key(name) => Some((name, node)),
+            StepView::Root | StepView::Index(_) => None,
+        };
+        Self { body, doc, members: doc.children(NodeId::ROOT).filter_map(member).collect() }
+    }
+
+    /// Returns the first sum whose first count is there, [`COUNT_MAX`] at most.
+    fn first_sum(&self, sums: &[Vec<Vec<String>>]) -> Option<u64> {
+        let count = |path: &Vec<String>| whole_number(self.doc.number_text(self.body, self.find(path)?)?);
+        sums.iter().find_map(|sum| {
+            let (first, rest) = sum.split_first()?;
+            let sum = rest.iter().filter_map(count).fold(count(first)?, u64::saturating_add);
+            Some(sum.min(COUNT_MAX))
+        })
+    }
+
+    /// Follows a path of keys; `[name=text]` leads to the element whose member `name` is `text`.
+    fn find(&self, path: &[String]) -> Option<NodeId> {
+        let Some((first, rest)) = path.split_first() else { return Some(NodeId::ROOT) };
+        let named = || self.members.iter().find(|(name, _)| **name == *first.as_bytes());
+        let begin = match self.doc.is_object(NodeId::ROOT) && condition(first).is_none() {
+            true => named().map(|(_, node)| *node),
+            false => self.step(NodeId::ROOT, first),
+        };
+        rest.iter().try_fold(begin?, |node, key| self.step(node, key))
+    }
+
+    fn step(&self, node: NodeId, key: &str) -> Option<NodeId> {
+        let Self { body, doc, .. } = self;
+        match condition(key) {
+            None => doc.child(body, node, key),
+            Some((name, text)) => doc.children(node).find(|element| {
+                let told = doc.child(body, *element, name).and_then(|member| doc.str_of(body, member));
+                told.is_some_and(|told| told == text)
+            }),
+        }
+    }
 }
 
 /// Reads a count; one of more digits than a number has room for is [`COUNT_MAX`].
 fn whole_number(text: &str) -> Option<u64> {
     let is_whole = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     is_whole.then(|| text.parse().map_or(COUNT_MAX, |count: u64| count.min(COUNT_MAX)))
-}
-
-/// Follows a path of keys; `[name=text]` leads to the element whose member `name` is `text`.
-fn find(path: &[String], body: &[u8], doc: &Document) -> Option<NodeId> {
-    path.iter().try_fold(NodeId::ROOT, |node, key| match condition(key) {
-        None => doc.child(body, node, key),
-        Some((name, text)) => doc.children(node).find(|element| {
-            let told = doc.child(body, *element, name).and_then(|member| doc.str_of(body, member));
-            told.is_some_and(|told| told == text)
-        }),
-    })
 }
 
 fn condition(key: &str) -> Option<(&str, &str)> {
