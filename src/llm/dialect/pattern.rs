@@ -164,6 +164,11 @@ impl FromStr for PathPattern {
 
 /// Tells whether a text fits a glob, whose `*` stands for any run of characters.
 pub(super) fn glob(pattern: &str, text: &str) -> bool {
+    // Most do not, and end otherwise: that is told by a byte or two.
+    let end = pattern.bytes().rev().take_while(|byte| *byte != b'*');
+    if end.zip(text.bytes().rev()).any(|(wanted, byte)| wanted != byte) {
+        return false;
+    }
     let Some((first, after)) = pattern.split_once('*') else { return pattern == text };
     let Some(mut rest) = text.strip_prefix(first) else { return false };
     let (middle, last) = after.rsplit_once('*').map_or(("", after), |(middle, last)| (middle, last));
