@@ -202,8 +202,9 @@ fn json(sheet: &mut Sheet<'_, '_>, text: &[u8], offset: usize) -> Result<(), Unr
     check_files(sheet, text, &document)?;
     sheet.usage.merge(Usage::read(dialect, text, &document));
     pin_tools(sheet, text, &document);
-    let files = find_files(sheet, text, &document);
-    let texts = survey(sheet, text, &document, &files);
+    let recall = Recall::of(sheet);
+    let files = find_files(sheet, &recall, text, &document);
+    let texts = survey(sheet, &recall, text, (&document, &files));
     let edits = sheet.edit_count();
     // Until the work is done, nothing vouches for the body.
     let (aside, mut outcome) = (sheet.inspector.aside, Err(Unreadable::Late));
@@ -246,9 +247,13 @@ fn check_files(sheet: &Sheet<'_, '_>, text: &[u8], document: &Document) -> Resul
 
 /// Gathers the texts of a document, and counts what is in them for a model, and what is none; what is the system prompt of
 /// a guarded route is kept. Of strings that are `files` nothing is.
-fn survey(sheet: &mut Sheet<'_, '_>, text: &[u8], document: &Document, files: &[usize]) -> Texts {
+fn survey(
+    sheet: &mut Sheet<'_, '_>,
+    recall: &Recall,
+    text: &[u8],
+    (document, files): (&Document, &[usize]),
+) -> Texts {
     let (dialect, direction) = (sheet.inspector.dialect, sheet.inspector.judged());
-    let recall = Recall::of(sheet);
     let (text_bytes, opaque_bytes) = (Cell::new(0), Cell::new(0));
     let is_guarded = prompt::is_guarded(sheet.inspector);
     let prompt = RefCell::new(Prompt::default());

@@ -92,8 +92,13 @@ impl Recall {
 }
 
 /// Finds the files among the strings of a JSON text, to be read once its texts are; returns which strings are nothing else.
-pub(super) fn find_files(sheet: &mut Sheet<'_, '_>, text: &[u8], document: &Document) -> Vec<usize> {
-    let (recall, mut files) = (Recall::of(sheet), Vec::new());
+pub(super) fn find_files(
+    sheet: &mut Sheet<'_, '_>,
+    recall: &Recall,
+    text: &[u8],
+    document: &Document,
+) -> Vec<usize> {
+    let mut files = Vec::new();
     for (at, string) in document.strings.iter().enumerate() {
         let brought = Brought::of(sheet.inspector, None, (text, document), string);
         let Some(Brought { is_file, attached }) = brought else { continue };
