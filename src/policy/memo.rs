@@ -39,6 +39,8 @@ const WAYS: usize = 4;
 const KEY_BYTES: usize = 32;
 /// How many bytes of a text are hashed at once.
 const PART_BYTES: usize = 4 << 10;
+/// How many bytes most texts have at most: a message, what is looked for.
+const FEW_BYTES: usize = 512;
 
 /// A text under its circumstances.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -69,9 +71,10 @@ impl Memo {
     pub fn circumstances(&self, wanted: &DetectorSet, caller: &str) -> Option<Circumstances> {
         let words = wanted.words();
         // Told how many words there are, nobody's name reads as one more of them.
-        let mut told = (words.len() as u64).to_le_bytes().to_vec();
-        told.extend(words.iter().flat_map(|word| word.to_le_bytes()));
-        told.extend(caller.as_bytes());
+        let mut told = Vec::with_capacity((words.len() + 1) * size_of::<u64>() + caller.len());
+        told.extend_from_slice(&(words.len() as u64).to_le_bytes());
+        words.iter().for_each(|word| told.extend_from_slice(&word.to_le_bytes()));
+        told.extend_from_slice(caller.as_bytes());
         let Tag(hash) = self.hash([0xff; NONCE_LEN], &told)?;
         Some(Circumstances(hash as u64))
     }
@@ -111,10 +114,23 @@ impl Memo {
 
     /// Returns the hash of bytes; zero stands for none, and no bytes have none.
     fn hash(&self, nonce: [u8; NONCE_LEN], bytes: &[u8]) -> Option<Tag> {
+        match bytes.len() {
+            // To clear room for more takes longer than to hash them.
+            ..=FEW_BYTES => self.hash_in([0; FEW_BYTES], nonce, bytes),
+            _ => self.hash_in([0; PART_BYTES], nonce, bytes),
+        }
+    }
+
+    /// Returns the same, part by part in some room.
+    fn hash_in<const BYTES: usize>(
+        &self,
+        mut room: [u8; BYTES],
+        nonce: [u8; NONCE_LEN],
+        bytes: &[u8],
+    ) -> Option<Tag> {
         let key = self.key.as_ref()?;
-        let mut room = [0; PART_BYTES];
         let mut tag: Option<aead::Tag> = None;
-        for part in bytes.chunks(PART_BYTES) {
+        for part in bytes.chunks(BYTES) {
             let sealed = room.get_mut(..part.len())?;
             sealed.copy_from_slice(part);
             let before = Aad::from(tag.as_ref().map_or(&[][..], aead::Tag::as_ref));
