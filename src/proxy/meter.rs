@@ -59,18 +59,17 @@ impl Gateway {
         let completion = asked.completion_tokens_max.unwrap_or(ANSWER_TOKENS).saturating_mul(answers);
         let total = prompt.saturating_add(completion);
         let tokens = Tokens { prompt, completion, total, ..Tokens::default() };
-        let (tokens, cost) = match exchange.is_free {
+        let wanted = |exchange: &Exchange| match exchange.is_free {
             true => (0, Some(0)),
             false => (total, self.cost_as_asked(exchange, &tokens)),
         };
-        self.hold(exchange, (tokens, cost)).await
+        self.hold(exchange, wanted).await
     }
 
     /// Makes sure that the key's budget has something left and can pay for the model that is asked for; nothing is
     /// reserved until there is something to pay.
     pub(super) async fn stand_by(&self, exchange: &mut Exchange) -> Result<(), Rejection> {
-        let cost = self.cost_as_asked(exchange, &Tokens::default());
-        self.hold(exchange, (0, cost)).await
+        self.hold(exchange, |exchange| (0, self.cost_as_asked(exchange, &Tokens::default()))).await
     }
 
     /// Reserves for what was said on a socket since it was last paid.
@@ -93,11 +92,16 @@ impl Gateway {
     }
 
     /// Holds tokens, and what they cost, where the exchange's key has a budget, instead of what it held before.
-    async fn hold(&self, exchange: &mut Exchange, wanted: (u64, Option<u64>)) -> Result<(), Rejection> {
+    async fn hold(
+        &self,
+        exchange: &mut Exchange,
+        wanted: impl FnOnce(&Exchange) -> (u64, Option<u64>),
+    ) -> Result<(), Rejection> {
         let held = exchange.reservation.take();
         let is_first = held.is_none();
         let held = held.or_else(|| self.budgets.hold(paying_key(exchange)?));
         let Some(held) = held else { return Ok(()) };
+        let wanted = wanted(exchange);
         let (held, told) = self.budgets.change(held, wanted, self.clock.now(), &exchange.patience).await;
         exchange.reservation = Some(held).filter(|_| told.is_ok() || !is_first);
         told.map_err(|fault| {
