@@ -162,6 +162,11 @@ pub fn remarks(text: &[u8]) -> impl Iterator<Item = Range<usize>> + '_ {
 /// Tells whether a body begins as events with JSON in them do, whatever it is called; nothing, while it may still.
 pub fn begins(body: &[u8]) -> Option<bool> {
     let body = body.strip_prefix(b"\xef\xbb\xbf").unwrap_or(body);
+    // Most are JSON in one line, whose first byte tells.
+    let may_begin = |byte: &u8| matches!(byte, b'\r' | b'\n' | b':' | b'd' | b'e' | b'i' | b'r' | b'\xef');
+    if !body.first().is_none_or(may_begin) {
+        return Some(false);
+    }
     let mut lines = body.split(|byte| matches!(byte, b'\r' | b'\n')).peekable();
     while let Some(line) = lines.next() {
         let is_over = lines.peek().is_some();
