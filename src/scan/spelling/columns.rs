@@ -8,8 +8,8 @@ use std::iter::Peekable;
 use std::ops::Range;
 use std::sync::LazyLock;
 
-use memchr::memmem;
 use memchr::memmem::Finder;
+use memchr::memmem::FinderRev;
 
 use super::PIECE_BYTES;
 use crate::scan::view::View;
@@ -108,9 +108,10 @@ pub(super) fn of<'t>(text: &'t [u8], range: &Range<usize>) -> &'t [u8] {
 /// Returns what of a line stands behind the name of a member, as texts of a body do that are looked at together.
 fn behind_name(text: &[u8], line: Range<usize>) -> Range<usize> {
     // Most lines have none, which a search from the front tells sooner.
-    static FINDER: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(NAME_END));
+    static FIRST: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(NAME_END));
+    static LAST: LazyLock<FinderRev<'static>> = LazyLock::new(|| FinderRev::new(NAME_END));
     let said = of(text, &line);
-    let name = FINDER.find(said).and_then(|_| memmem::rfind(said, NAME_END));
+    let name = FIRST.find(said).and_then(|_| LAST.rfind(said));
     name.map_or(line.start, |at| line.start + at + NAME_END.len())..line.end
 }
 
