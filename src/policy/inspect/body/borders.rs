@@ -40,7 +40,7 @@ const JOINTS: [&[u8]; 2] = [b"", b" "];
 #[derive(Default)]
 pub(super) struct Borders<'d> {
     channel: Option<Channel>,
-    texts: Vec<Text<'d>>,
+    strings: Vec<&'d JsonString>,
     /// The answers that stand beside one another, where there are several, and which of them is read.
     apart: Vec<NodeId>,
     answer: Option<NodeId>,
@@ -106,7 +106,7 @@ impl<'d> Borders<'d> {
             (Direction::Response, channel) => channel == Channel::Assistant,
         };
         if is_spoken && is_text(text, document, string) {
-            self.texts.push((string, document.text(text, string)));
+            self.strings.push(string);
         }
         Ok(())
     }
@@ -118,9 +118,12 @@ impl<'d> Borders<'d> {
         (text, offset): (&'d [u8], usize),
         document: &Document,
     ) -> Result<(), Unreadable> {
-        let texts = std::mem::take(&mut self.texts);
-        let Some(channel) = self.channel else { return Ok(()) };
-        read_joined(sheet, (text, offset), document, (&texts, channel))
+        let read = match self.channel {
+            Some(channel) => read_joined(sheet, (text, offset), document, (&self.strings, channel)),
+            None => Ok(()),
+        };
+        self.strings.clear();
+        read
     }
 }
 
@@ -170,8 +173,7 @@ pub(super) fn read_rows(
     for row in dialect.rows(text, document) {
         let Some(first) = row.first() else { continue };
         let channel = dialect.channel(text, document, first);
-        let texts: Vec<_> = row.iter().map(|string| (*string, document.text(text, string))).collect();
-        read_joined(sheet, (text, offset), document, (&texts, channel))?;
+        read_joined(sheet, (text, offset), document, (&row, channel))?;
     }
     Ok(())
 }
@@ -182,16 +184,18 @@ fn read_joined(
     sheet: &mut Sheet<'_, '_>,
     (text, offset): (&[u8], usize),
     document: &Document,
-    (texts, channel): (&[Text<'_>], Channel),
+    (strings, channel): (&[&JsonString], Channel),
 ) -> Result<(), Unreadable> {
-    let [_, .., (last, _)] = texts else { return Ok(()) };
+    // Most speakers say one text and then are silent.
+    let [_, .., last] = strings else { return Ok(()) };
+    let texts: Vec<Text<'_>> = strings.iter().map(|string| (*string, document.text(text, string))).collect();
     let mut told: Vec<Range<usize>> = Vec::new();
     for joint in JOINTS {
         if (sheet.inspector.expired)() {
             return Err(Unreadable::Late);
         }
         let before = sheet.gathered().len();
-        let joined = Joined::of(texts, joint);
+        let joined = Joined::of(&texts, joint);
         let mut findings = sheet.scan(&joined.bytes).map_err(Unreadable::from)?;
         let is_new =
             |found: &Range<usize>| !told.iter().any(|it| it.start < found.end && found.start < it.end);
@@ -205,7 +209,7 @@ fn read_joined(
         told.extend(findings.iter().map(|finding| joined.texts(&finding.value)));
         sheet.found += findings.len();
         for masked in sheet.judge(&findings, channel, |range| joined.bytes.get(range)) {
-            for (at, raw) in joined.raw(&masked.range, texts, text).enumerate() {
+            for (at, raw) in joined.raw(&masked.range, &texts, text).enumerate() {
                 let mask = if at == 0 { masked.text.as_str() } else { "" };
                 let edit = Edit { range: shifted(raw, offset), replacement: Written::Json.write(mask) };
                 sheet.edits.push(edit);
