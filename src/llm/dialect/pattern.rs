@@ -35,6 +35,9 @@ pub(super) struct Ancestry {
     nodes: SmallVec<[NodeId; 12]>,
 }
 
+/// Values that a pattern leads to: hardly ever many.
+type Places = SmallVec<[NodeId; 4]>;
+
 /// A path pattern that cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct MalformedPattern;
@@ -102,21 +105,21 @@ impl PathPattern {
 
     /// Returns the values that the pattern points to, in the order of the body.
     pub(super) fn places(&self, body: &[u8], doc: &Document) -> impl Iterator<Item = NodeId> {
-        let into = |places: Vec<NodeId>, wanted: &Wanted| -> Vec<NodeId> {
+        let into = |places: Places, wanted: &Wanted| -> Places {
             places.into_iter().flat_map(|node| wanted.children(body, doc, node)).collect()
         };
-        self.steps.iter().fold(vec![NodeId::ROOT], into).into_iter()
+        self.steps.iter().fold(Places::from_slice(&[NodeId::ROOT]), into).into_iter()
     }
 }
 
 impl Wanted {
     /// Returns the values of one that a step leads to.
-    fn children(&self, body: &[u8], doc: &Document, node: NodeId) -> Vec<NodeId> {
+    fn children(&self, body: &[u8], doc: &Document, node: NodeId) -> Places {
         match self {
             Self::Key(key) => doc.child(body, node, key).into_iter().collect(),
             Self::Each | Self::Run => doc.children(node).filter(|_| doc.is_array(node)).collect(),
             Self::AnyKey => doc.children(node).filter(|_| doc.is_object(node)).collect(),
-            Self::Below => vec![node],
+            Self::Below => Places::from_slice(&[node]),
         }
     }
 
