@@ -223,23 +223,24 @@ impl Gateway {
         let answered = exchange.outcome.usage.model.as_deref().filter(|model| !model.is_empty());
         let (prices, now) = (self.meter.prices(), self.clock.now());
         let is_priced = |model: &&str| prices.of(model, now).is_some();
+        // What nothing was found in tells nothing by its model's name either.
+        let has_findings = self.findings(exchange).next().is_some();
         let is_release = |asked: &&str| answered.is_some_and(|answered| answered.starts_with(*asked));
         match answered.filter(|answered| !is_priced(answered)) {
             Some(unpriced) => asked(exchange).filter(is_release).find(is_priced).or(Some(unpriced)),
             None => answered.or_else(|| asked(exchange).next()),
         }
-        .map(|name| match !is_priced(&name) && self.is_told_in(exchange, name) {
+        .map(|name| match has_findings && !is_priced(&name) && is_told_in(exchange, name) {
             true => REDACTED.to_owned(),
             false => name.to_owned(),
         })
     }
+}
 
-    /// Tells whether something is found in the name of a model, where anything was found in the exchange.
-    fn is_told_in(&self, exchange: &Exchange, name: &str) -> bool {
-        let scanner = &exchange.rules.scanner;
-        let found = || scanner.scan(name.as_bytes(), &scanner.all());
-        self.findings(exchange).next().is_some() && found().map_or(true, |found| !found.is_empty())
-    }
+/// Tells whether something is found in the name of a model.
+fn is_told_in(exchange: &Exchange, name: &str) -> bool {
+    let scanner = &exchange.rules.scanner;
+    scanner.scan(name.as_bytes(), &scanner.all()).map_or(true, |found| !found.is_empty())
 }
 
 /// Notes the models that a request names elsewhere than in JSON, and whether it asks any at all.

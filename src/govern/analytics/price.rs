@@ -35,6 +35,8 @@ pub struct PriceList {
     pub currency: String,
     /// The prices, the closest pattern first, of the same pattern the latest first.
     prices: Vec<Price>,
+    /// What the pattern of each begins with, side by side: most models are told from most patterns by that.
+    begins: Vec<Option<u8>>,
 }
 
 /// What a model costs.
@@ -100,8 +102,10 @@ impl PriceList {
     pub fn of(&self, model: &str, now: Timestamp) -> Option<&Price> {
         let model = model.rsplit('/').next().unwrap_or(model).to_ascii_lowercase();
         let today = now.to_zoned(TimeZone::UTC).date();
-        self.prices
-            .iter()
+        let begin = model.bytes().next();
+        let may_fit = |known: &Option<u8>| *known == begin || *known == Some(b'*');
+        let near = self.prices.iter().zip(&self.begins).filter(|(_, known)| may_fit(known));
+        near.map(|(price, _)| price)
             .find(|price| price.from.is_none_or(|from| from <= today) && fits(&price.pattern, &model))
     }
 
@@ -118,14 +122,15 @@ impl PriceList {
         &self.prices
     }
 
-    /// Puts the prices in the order in which they are asked.
-    fn sorted(mut self) -> Self {
+    /// Returns prices in the order in which they are asked.
+    fn new(currency: String, mut prices: Vec<Price>) -> Self {
         let closeness = |price: &Price| {
             let literal = price.pattern.bytes().filter(|byte| *byte != b'*').count();
             (Reverse((!price.pattern.contains('*'), literal)), price.pattern.clone(), Reverse(price.from))
         };
-        self.prices.sort_by_cached_key(closeness);
-        self
+        prices.sort_by_cached_key(closeness);
+        let begins = prices.iter().map(|price| price.pattern.bytes().next()).collect();
+        Self { currency, prices, begins }
     }
 }
 

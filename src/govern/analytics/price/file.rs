@@ -74,17 +74,19 @@ pub fn load(path: Option<&Path>) -> Result<PriceList, Vec<Fault>> {
 /// Every fault, with file and line.
 pub fn read(own: Option<(&str, &str)>) -> Result<PriceList, Vec<Fault>> {
     let (name, text) = EMBEDDED;
-    let mut list = parse(text, name)?;
+    let list = parse(text, name)?;
     if let Some((source, text)) = own {
         let over = parse(text, source)?;
         if over.currency != list.currency {
             // Sums of two currencies mean nothing: the file brings all its prices, or the built-in currency.
-            return Ok(over.sorted());
+            return Ok(over);
         }
-        list.prices.retain(|price| !over.prices.iter().any(|own| own.pattern == price.pattern));
-        list.prices.extend(over.prices);
+        let mut prices = list.prices;
+        prices.retain(|price| !over.prices.iter().any(|own| own.pattern == price.pattern));
+        prices.extend(over.prices);
+        return Ok(PriceList::new(list.currency, prices));
     }
-    Ok(list.sorted())
+    Ok(list)
 }
 
 fn parse(text: &str, source: &str) -> Result<PriceList, Vec<Fault>> {
@@ -107,7 +109,7 @@ fn parse(text: &str, source: &str) -> Result<PriceList, Vec<Fault>> {
         if prices.len() > PRICES_MAX {
             root.invalid("price", format!("expected {PRICES_MAX} at most"), None);
         }
-        PriceList { currency, prices }
+        PriceList::new(currency, prices)
     })
 }
 
