@@ -22,7 +22,6 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::HeaderMap;
-use http::HeaderName;
 use http::HeaderValue;
 use http::Uri;
 use http::Version;
@@ -73,9 +72,6 @@ const HOP_BY_HOP: [&str; 9] = [
     "transfer-encoding",
     "upgrade",
 ];
-
-/// Header fields that tell of the form of a body, which leaves in another, and of how it is sent.
-const OF_BODY: [&str; 3] = ["expect", "content-length", "content-encoding"];
 
 /// How long each step may take.
 #[derive(Clone, Copy, Debug)]
@@ -378,13 +374,10 @@ pub fn without_connection(head: &RequestHeader) -> Box<RequestHeader> {
         sent.remove_header(nominated.as_str());
     }
     a2a::strip_reserved(&mut sent);
-    let is_dropped = |name: &&HeaderName| {
-        let mut dropped = HOP_BY_HOP.iter().chain(&OF_BODY);
-        dropped.any(|dropped| name.as_str() == *dropped)
-    };
-    let dropped: Vec<HeaderName> = sent.headers.keys().filter(is_dropped).cloned().collect();
-    for name in &dropped {
-        sent.remove_header(name);
+    for name in HOP_BY_HOP.iter().chain(&["expect", "content-length", "content-encoding"]) {
+        if sent.headers.contains_key(*name) {
+            sent.remove_header(*name);
+        }
     }
     join_cookies(&mut sent);
     sent
