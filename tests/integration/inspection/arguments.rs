@@ -131,6 +131,7 @@ fn an_answer_in_json_is_still_json_when_it_is_streamed() {
     ];
     let (masking, hiding) = (bench(), Bench::new(tokens::POLICY));
     let card = valid(&masking, "payment_card_bare", 1);
+    let email = valid(&masking, "email_address", 1);
     let key = valid(&hiding, "private_key", 1);
     let mut vault = hiding.vault();
     let placeholder = tokens::hide(&hiding, &mut vault, &key);
@@ -169,9 +170,9 @@ fn an_answer_in_json_is_still_json_when_it_is_streamed() {
             assert_eq!(parsed["to"], key, "{} {cut}", place.0);
         }
         for text in FREEFORM {
-            let text = text.replace('%', &card);
+            let text = text.replace('%', &email);
             let masked = said(place, [&text[..1], &text[1..]]);
-            assert!(!masked.contains(&card) && !masked.contains('"'), "{}: {masked}", place.0);
+            assert!(!masked.contains(&email) && !masked.contains('"'), "{}: {masked}", place.0);
         }
     }
 }
