@@ -38,8 +38,11 @@
 //!
 //! A member of events that no dialect names is read in each event alone, and put together over events by its path where it
 //! may come in pieces: from the first words on, or where it ends in eight bytes of what is no word. That waits until an
-//! event goes on without it. States, names and counters hold nothing back; where less than that of a value has left, the
-//! rest of it is taken out.
+//! event goes on without it. States, names and counters hold nothing back, but for pieces that were not said before and
+//! make no word together; where less than that of a value has left, the rest of it is taken out.
+//!
+//! A text that begins as JSON does (a bracket with a quote behind it; where JSON is due, a bracket) stays JSON: a number
+//! becomes a string, and what is put back is escaped.
 //!
 //! Blocks of one answer that follow one another are one text, as clients show them: a block that is over lets all of it go,
 //! but for what is likely to be the begin of a value, eight bytes of it or more. That waits for the next block, for the

@@ -35,6 +35,7 @@ mod shown;
 pub use context::CONTEXT_BYTES;
 pub use context::ContextWords;
 pub use context::Voice;
+pub use context::behind_cut;
 pub use shown::Shown;
 
 /// The widest match a pattern may have, in bytes.

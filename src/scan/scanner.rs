@@ -25,6 +25,7 @@ use crate::scan::decode::RUN_HEAD_BYTES;
 use crate::scan::detector::CONTEXT_BYTES;
 use crate::scan::detector::Detector;
 use crate::scan::detector::Voice;
+use crate::scan::detector::behind_cut;
 use crate::scan::engine::DatabaseCache;
 use crate::scan::engine::Engine;
 use crate::scan::engine::EngineFault;
@@ -439,7 +440,7 @@ fn passes(detector: &Detector, text: &[u8], placed: &Placed, reading: &Reading<'
         return None;
     }
     let Some(context) = &detector.context else { return Some(detector.confidence) };
-    let before = text.get(reading.context_start(placed.span.start)..placed.span.start)?;
+    let before = behind_cut(text, reading.context_start(placed.span.start)..placed.span.start);
     match (context.voice(before), context.required()) {
         (Voice::For, _) => Some(detector.confidence.raised()),
         (Voice::Silent, false) => Some(detector.confidence),

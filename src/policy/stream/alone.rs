@@ -4,6 +4,7 @@ use super::Held;
 use super::Stop;
 use super::StreamInspector;
 use super::held::Segment;
+use super::slot::Slot;
 use crate::llm::dialect::LaneKey;
 use crate::llm::dialect::LaneKind;
 use crate::llm::json::Document;
@@ -20,6 +21,8 @@ use crate::policy::inspect::member::name_of_value;
 use crate::policy::inspect::text::Sheet;
 use crate::policy::inspect::text::Written;
 use crate::policy::inspect::text::as_number;
+use crate::redact::nested::Origin;
+use crate::redact::restore::Inside;
 use crate::redact::splice::Edit;
 use crate::redact::token::Vault;
 
@@ -54,7 +57,7 @@ impl StreamInspector {
     }
 
     /// Scans the begin of a text that may be a piece or whole, where it stands right behind signs of the lane: a value
-    /// that it begins with would be none behind those.
+    /// that it begins with would be none behind those. What is put back, the lane puts back.
     pub(super) fn scan_begin(
         &mut self,
         inspector: &Inspector<'_>,
@@ -70,17 +73,20 @@ impl StreamInspector {
         let payload = held.payload.clone();
         let mut cursor = RawCursor::new(&payload, string);
         let masks = self.scan_alone(inspector, vault, (&[], begin), key.channel)?;
-        held.edits.extend(masks.into_iter().map(|masked| {
+        let masks = masks.into_iter().filter(|masked| masked.origin == Origin::Mask);
+        held.edits.extend(masks.map(|masked| {
             let range = held.piece.raw_range(cursor.raw_range(masked.range));
             Edit { range, replacement: Written::Json.write(&masked.text) }
         }));
         Ok(())
     }
 
-    /// Tells whether a text begins with a word right behind what is no blank, if it goes on with what its lane has.
+    /// Tells whether a text begins with a word right behind what is no blank, if it goes on with what its lane has: in JSON
+    /// signs part nothing from its value.
     fn is_behind_signs(&self, key: &LaneKey, text: &[u8]) -> bool {
         let is_word = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
-        let entry = self.by_key.get(key).map(|slot| &self.lanes[*slot]).filter(|entry| !entry.is_whole);
+        let may_be = |entry: &&Slot| !entry.is_whole && entry.inside != Some(Inside::Json);
+        let entry = self.by_key.get(key).map(|slot| &self.lanes[*slot]).filter(may_be);
         let last = entry.and_then(|entry| entry.lane.value(&(entry.fed.checked_sub(1)?..entry.fed))?.last());
         last.is_some_and(|byte| !byte.is_ascii_whitespace()) && text.first().is_some_and(is_word)
     }

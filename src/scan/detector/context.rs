@@ -1,5 +1,7 @@
 //! The words that speak for a match, or against it, when they stand before it.
 
+use std::ops::Range;
+
 use memchr::memchr_iter;
 
 /// How far before a match its context words are looked for, in bytes of the same view.
@@ -159,6 +161,16 @@ impl ContextWord {
     }
 }
 
+/// Returns a stretch of a text, without the rest of a word in which it begins, where that would be taken for a short one:
+/// of `CANCEL: ` no `cel: ` is left.
+pub fn behind_cut(text: &[u8], stretch: Range<usize>) -> &[u8] {
+    let is_within =
+        stretch.start.checked_sub(1).and_then(|at| text.get(at)).is_some_and(u8::is_ascii_alphanumeric);
+    let before = text.get(stretch).unwrap_or_default();
+    let rest = before.iter().take_while(|byte| is_within && byte.is_ascii_alphanumeric()).count();
+    if rest < CONTEXT_SUBSTRING_BYTES { &before[rest..] } else { before }
+}
+
 /// Tells whether a word begins at a place: behind what is no letter, or with a capital behind a small letter.
 fn begins_word(text: &[u8], at: usize) -> bool {
     let (before, behind) = text.split_at(at.min(text.len()));
@@ -199,6 +211,14 @@ mod tests {
         {
             assert_eq!(words.found(before.as_bytes()), found, "{before}");
         }
+    }
+
+    #[test]
+    fn a_word_that_is_cut_is_no_short_one() {
+        let words = words(&["cel", "secret"]);
+        let found = |text: &str, from: usize| words.found(behind_cut(text.as_bytes(), from..text.len()));
+        assert!(!found("CANCEL: ", 3) && !found("excel", 2));
+        assert!(found("my cel: ", 3) && found("cel: ", 0) && found("clientSecret: ", 6));
     }
 
     #[test]

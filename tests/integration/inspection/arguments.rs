@@ -152,9 +152,9 @@ fn an_answer_in_json_is_still_json_when_it_is_streamed() {
     let said =
         |place: Anything, pieces: [&str; 2]| through((&masking, "mask"), &mut masking.vault(), place, pieces);
     for place in places {
-        for begin in ["{", "\n {\n  ", "[{", "[ \"x\", {"] {
+        for (begin, blank) in [("{", ""), ("\n {\n  ", " "), ("[{", ""), ("[ \"x\", {", "\n")] {
             let end = if begin.contains('[') { "}]" } else { "}" };
-            let text = format!(r#"{begin}"card number": {card}, "cards": [{card}, 7]{end}"#);
+            let text = format!(r#"{begin}"card number":{blank}{card},"cards":{blank}[{card}, 7]{end}"#);
             for cut in 1..text.len() {
                 let (first, second) = text.split_at(cut);
                 let masked = said(place, [first, second]);
@@ -166,8 +166,8 @@ fn an_answer_in_json_is_still_json_when_it_is_streamed() {
         for cut in 1..text.len() {
             let (first, second) = text.split_at(cut);
             let restored = through((&hiding, "hide"), &mut vault, place, [first, second]);
-            let parsed: Value = serde_json::from_str(&restored).expect("JSON");
-            assert_eq!(parsed["to"], key, "{} {cut}", place.0);
+            let parsed = serde_json::from_str::<Value>(&restored).ok();
+            assert_eq!(parsed, Some(json!({ "to": key })), "{} {cut}: {restored}", place.0);
         }
         for text in FREEFORM {
             let text = text.replace('%', &email);
