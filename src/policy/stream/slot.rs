@@ -42,6 +42,8 @@ const SMALL_PER_CAPITAL: usize = 4;
 const SMALL_PER_DIGIT: usize = 6;
 /// From how many bytes on a piece is unlikely to come twice in one text.
 const LABEL_BYTES_MIN: usize = 2;
+/// How often in a row a short piece may come again in a value.
+const REPEATED_MAX: u8 = 2;
 /// How many different pieces of a stray text are remembered.
 const STATES_MAX: usize = 256;
 
@@ -96,8 +98,9 @@ pub(super) struct Slot {
     pub(super) is_running: bool,
     /// Where the last piece of a stray text begins.
     pub(super) piece_from: usize,
-    /// Whether that piece was said before.
+    /// Whether that piece was said before, and how often in a row.
     is_again: bool,
+    repeated: u8,
     /// Hashes of the pieces of a stray text.
     states: HashSet<u64>,
     /// Whether each piece is the whole text so far.
@@ -134,6 +137,7 @@ impl Slot {
             is_running: false,
             piece_from: 0,
             is_again: false,
+            repeated: 0,
             states: HashSet::new(),
             is_whole: key.kind == LaneKind::Whole,
             said: None,
@@ -206,26 +210,27 @@ impl Slot {
     }
 
     /// Returns from where on a stray text waits: from where a value may be under way, if it is running text or ends in what
-    /// is no name, or in names that were not said before and make no words together. All of a name leaves otherwise: more of
+    /// was not said before and is no name, or in names that make no words together. All of a name leaves otherwise: more of
     /// them are states than pieces.
     pub(super) fn stray_from(&self, judged_to: usize) -> usize {
         let value = |from: usize| self.lane.value(&(from..self.fed)).unwrap_or_default();
         let tail = value(self.unbroken_from(judged_to));
         let waited = self.judged_to < self.piece_from;
-        let is_parted =
-            || tail.len() > self.fed - self.piece_from && !self.is_again && rarity::bits(tail) < 0.0;
+        let is_parted = || tail.len() > self.fed - self.piece_from && rarity::bits(tail) < 0.0;
         let is_no_name = || !is_name(tail) && !is_name(value(self.piece_from));
-        let begins = || tail.len() >= BEGUN_BYTES_MIN && (is_no_name() || is_parted());
+        let begins = || tail.len() >= BEGUN_BYTES_MIN && !self.is_again && (is_no_name() || is_parted());
         if self.is_running || waited || begins() { judged_to } else { self.fed }
     }
 
-    /// Tells whether a piece of a stray text says no more than the last one did, or counts.
-    pub(super) fn is_label(&self, text: &[u8], is_same: bool) -> bool {
+    /// Tells whether a piece of a stray text says no more than those before it, or counts. That is told of `is_same`: whether
+    /// it says what the last one did.
+    pub(super) fn is_label(&mut self, text: &[u8], is_same: bool) -> bool {
+        self.repeated = if is_same { self.repeated.saturating_add(1) } else { 0 };
         let waits = self.judged_to < self.fed;
         let is_long = text.len() >= BEGUN_BYTES_MIN;
-        let is_word = !self.is_running && !waits && !is_long;
+        let is_word = !self.is_running && !waits && text.len() >= LABEL_BYTES_MIN;
         let counts = || text.iter().all(|byte| byte.is_ascii_digit() || b".:+-/".contains(byte));
-        !self.is_whole && is_same && (is_long || is_word && text.len() >= LABEL_BYTES_MIN)
+        !self.is_whole && is_same && (is_long || is_word && self.repeated > REPEATED_MAX)
             || self.fed == 0 && !is_long && counts()
     }
 

@@ -320,8 +320,11 @@ fn a_key_of_letters_in_short_pieces_of_a_member_that_nobody_names_does_not_leave
     for at in 0..24 {
         let tail: String =
             drawn.by_ref().take(16).map(|it| char::from(letters[it % letters.len()])).collect();
-        let key = format!("AKIA{tail}");
-        let text = format!("{}{key};", ["key=", "Your key: ", "id "][at % 3]);
+        let (begin, rest) = tail.split_at(2);
+        // Where a piece comes twice in a row, it is one all the same.
+        let key =
+            if at % 2 == 0 { format!("AKIA{tail}") } else { format!("AKIA{begin}{begin}{}", &rest[2..]) };
+        let text = format!("{}{key};", ["key=", "Your key: ", "(("][at % 3]);
         for (dialect, payload, pointer) in cases {
             for length in 1..=4 {
                 let pieces = text.as_bytes().chunks(length).map(|it| std::str::from_utf8(it).expect("ASCII"));
