@@ -260,7 +260,8 @@ impl<'a> Report<'a> {
         Ok(())
     }
 
-    /// Returns what the detectors find in a region of the text. What hides more than a look may decode is read as it stands.
+    /// Returns what the detectors find in a region of the text. What hides more than a look may decode is read as it stands,
+    /// which is told.
     fn found(
         &self,
         text: &[u8],
@@ -271,7 +272,10 @@ impl<'a> Report<'a> {
         let spelt = is_whole.then(|| self.scanner.scan_spelt(text, wanted));
         match spelt {
             Some(Ok(searched)) => return Ok(searched.findings),
-            Some(Err(ScanFault::TooMuchDecoded)) | None => {}
+            Some(Err(fault @ ScanFault::TooMuchDecoded)) => {
+                complain(&format!("{}: {fault}; only what stands there is found", self.file.display()));
+            }
+            None => {}
             Some(Err(fault)) => return Err(io::Error::other(fault)),
         }
         let mut findings = Vec::new();

@@ -4,7 +4,6 @@ use super::Held;
 use super::Stop;
 use super::StreamInspector;
 use super::held::Segment;
-use super::slot::Slot;
 use crate::llm::dialect::LaneKey;
 use crate::llm::dialect::LaneKind;
 use crate::llm::json::Document;
@@ -82,13 +81,17 @@ impl StreamInspector {
     }
 
     /// Tells whether a text begins with a word right behind what is no blank, if it goes on with what its lane has: in JSON
-    /// signs part nothing from its value.
+    /// signs part nothing from its value, and a word behind its end is of another text.
     fn is_behind_signs(&self, key: &LaneKey, text: &[u8]) -> bool {
         let is_word = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
-        let may_be = |entry: &&Slot| !entry.is_whole && entry.inside != Some(Inside::Json);
-        let entry = self.by_key.get(key).map(|slot| &self.lanes[*slot]).filter(may_be);
-        let last = entry.and_then(|entry| entry.lane.value(&(entry.fed.checked_sub(1)?..entry.fed))?.last());
-        last.is_some_and(|byte| !byte.is_ascii_whitespace()) && text.first().is_some_and(is_word)
+        let entry = self.by_key.get(key).map(|slot| &self.lanes[*slot]).filter(|entry| !entry.is_whole);
+        let Some(entry) = entry else { return false };
+        let last = || entry.lane.value(&(entry.fed.checked_sub(1)?..entry.fed))?.last();
+        let is_sign = |byte: &u8| match entry.inside {
+            Some(Inside::Json) => matches!(byte, b'}' | b']'),
+            Some(Inside::Text) | None => !byte.is_ascii_whitespace(),
+        };
+        text.first().is_some_and(is_word) && last().is_some_and(is_sign)
     }
 
     /// Scans what stands over the borders of the texts that an event says at once, as in a body.

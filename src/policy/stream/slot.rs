@@ -98,8 +98,9 @@ pub(super) struct Slot {
     pub(super) is_running: bool,
     /// Where the last piece of a stray text begins.
     pub(super) piece_from: usize,
-    /// Whether that piece was said before, and how often in a row.
+    /// Whether that piece was said before.
     is_again: bool,
+    /// How often in a row it came again.
     repeated: u8,
     /// Hashes of the pieces of a stray text.
     states: HashSet<u64>,
@@ -222,10 +223,16 @@ impl Slot {
         if self.is_running || waited || begins() { judged_to } else { self.fed }
     }
 
-    /// Tells whether a piece of a stray text says no more than those before it, or counts. That is told of `is_same`: whether
-    /// it says what the last one did.
-    pub(super) fn is_label(&mut self, text: &[u8], is_same: bool) -> bool {
+    /// Tells whether a piece of a stray text is what was said last, and counts how often in a row it is.
+    pub(super) fn repeats(&mut self, said: (usize, u64)) -> bool {
+        let is_same = self.said == Some(said);
         self.repeated = if is_same { self.repeated.saturating_add(1) } else { 0 };
+        is_same
+    }
+
+    /// Tells whether a piece of a stray text says no more than those before it, or counts; `is_same` tells whether it says
+    /// what the last one did.
+    pub(super) fn is_label(&self, text: &[u8], is_same: bool) -> bool {
         let waits = self.judged_to < self.fed;
         let is_long = text.len() >= BEGUN_BYTES_MIN;
         let is_word = !self.is_running && !waits && text.len() >= LABEL_BYTES_MIN;

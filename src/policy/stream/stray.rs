@@ -40,17 +40,18 @@ impl StreamInspector {
         }
         let Some(slot) = self.stray_slot(inspector, vault, held, &key)? else { return Ok(()) };
         let hash = self.hasher.hash_one(text);
-        let said = Some((text.len(), hash));
+        let said = (text.len(), hash);
         let entry = &mut self.lanes[slot];
-        if entry.is_label(text, entry.said == said) {
-            entry.said = said;
+        let is_same = entry.repeats(said);
+        if entry.is_label(text, is_same) {
+            entry.said = Some(said);
             return Ok(());
         }
         let is_running = entry.is_running || goes_on(text, entry.fed);
         let Place { slot, start, known } = self.place(inspector, vault, key, (text, false))?;
         let new = text.get(known..).unwrap_or_default();
         let entry = &mut self.lanes[slot];
-        (entry.said, entry.is_running) = (said, is_running);
+        (entry.said, entry.is_running) = (Some(said), is_running);
         entry.note_piece(text, hash);
         if !new.is_empty() {
             entry.resume()?;
