@@ -9,6 +9,7 @@ pub mod jsonrpc;
 pub mod media;
 pub mod multipart;
 pub mod ndjson;
+pub mod plain;
 pub mod refusal;
 pub mod sse;
 pub mod stream;

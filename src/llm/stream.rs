@@ -12,6 +12,7 @@ use crate::llm::eventstream::EventStreamParser;
 use crate::llm::eventstream::Frame;
 use crate::llm::eventstream::FrameFault;
 use crate::llm::ndjson::NdjsonParser;
+use crate::llm::plain::PlainParser;
 use crate::llm::sse::SseParser;
 use crate::llm::typed;
 
@@ -36,6 +37,8 @@ pub enum StreamFormat {
     JsonArray,
     /// Amazon's frames with checksums, around JSON.
     AmazonEvents,
+    /// Text as it stands, without any frame.
+    Text,
 }
 
 /// Why a stream cannot be cut into pieces.
@@ -138,6 +141,7 @@ enum Framing {
     TypedLines(NdjsonParser),
     JsonArray(ArrayParser),
     AmazonEvents(EventStreamParser),
+    Text(PlainParser),
 }
 
 impl StreamParser {
@@ -192,6 +196,10 @@ impl StreamParser {
             }
             Framing::JsonArray(parser) => parser.advance(&mut pieces),
             Framing::AmazonEvents(parser) => parser.advance(&mut pieces),
+            Framing::Text(parser) => {
+                parser.advance(&mut pieces);
+                Ok(())
+            }
         };
         self.fault = outcome.err();
         match self.fault {
@@ -228,6 +236,7 @@ impl StreamParser {
             }
             Framing::JsonArray(parser) => parser.finish(),
             Framing::AmazonEvents(parser) => return parser.finish().map(|()| None),
+            Framing::Text(parser) => parser.finish(),
         })
     }
 
@@ -237,6 +246,7 @@ impl StreamParser {
             Framing::Ndjson(parser) | Framing::TypedLines(parser) => parser.pending(),
             Framing::JsonArray(parser) => parser.pending(),
             Framing::AmazonEvents(parser) => parser.pending(),
+            Framing::Text(parser) => parser.pending(),
         }
     }
 }
@@ -249,6 +259,7 @@ impl Framing {
             StreamFormat::TypedLines => Self::TypedLines(NdjsonParser::new(piece_bytes_max)),
             StreamFormat::JsonArray => Self::JsonArray(ArrayParser::new(piece_bytes_max)),
             StreamFormat::AmazonEvents => Self::AmazonEvents(EventStreamParser::new(piece_bytes_max)),
+            StreamFormat::Text => Self::Text(PlainParser::default()),
         }
     }
 }

@@ -89,6 +89,12 @@ pub(super) fn speak_generic(exchange: &mut Exchange) {
     }
 }
 
+/// Tells whether what comes in pieces may be read so, by how it begins: neither JSON, which is judged whole, nor in another
+/// encoding.
+pub(super) fn may_be_text(begin: &[u8]) -> bool {
+    !Media::may_be_json(begin) && !Media::looks_wide(begin) && !Media::looks_binary(begin)
+}
+
 /// Tells whether a response is a document that can be read, by how it begins.
 pub(super) fn is_document(begin: &[u8]) -> bool {
     Form::of(begin, &[]).is_some()

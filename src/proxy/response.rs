@@ -25,6 +25,7 @@ use super::begun::LINE_BYTES;
 use super::begun::begun_as_json;
 use super::begun::is_document;
 use super::begun::is_opaque;
+use super::begun::may_be_text;
 use super::begun::shown;
 use super::begun::speak_generic;
 use super::begun::speaks_lines;
@@ -85,6 +86,9 @@ impl Gateway {
         let media = Media::parse(declared);
         // An error is told in one JSON text, whatever frames the answer that was asked for would have come in.
         let format = format.filter(|_| head.status.is_success() || media != Ok(Media::Json));
+        // A text is one where its begin shows nothing else.
+        let (is_text, format) =
+            (format == Some(StreamFormat::Text), format.filter(|it| *it != StreamFormat::Text));
         // What is declared a stream is never waited for as a whole, known dialect or not.
         let format = format.or(match media {
             Ok(Media::EventStream) => Some(StreamFormat::Sse),
@@ -105,10 +109,10 @@ impl Gateway {
                 Box::pin(self.relay_stream(session, exchange, passage, answer, format)).await
             }
             (None, Ok(Media::Undeclared | Media::Text | Media::Opaque)) => {
-                self.relay_by_begin(session, exchange, passage, reply, media).await
+                self.relay_by_begin(session, exchange, passage, reply, (media, is_text)).await
             }
             (None, Ok(Media::Json)) if head.status.is_success() => {
-                self.relay_by_begin(session, exchange, passage, reply, media).await
+                self.relay_by_begin(session, exchange, passage, reply, (media, false)).await
             }
             (None, _) => self.relay_whole(session, exchange, passage, (reply, Begun::default()), media).await,
         }
@@ -121,7 +125,7 @@ impl Gateway {
         exchange: &mut Exchange,
         passage: &Passage,
         mut reply: Reply,
-        media: Result<Media, MediaFault>,
+        (media, is_text): (Result<Media, MediaFault>, bool),
     ) -> Result<(), Stop> {
         let (coding, limits) = (coding_of(&reply), coding_limits(&exchange.rules.limits));
         let (is_json, has_lines) = (media == Ok(Media::Json), speaks_lines(exchange));
@@ -152,6 +156,9 @@ impl Gateway {
         }
         let is_error = !reply.head().status.is_success();
         let format = format.filter(|format| !is_error || *format != StreamFormat::Ndjson);
+        let comes_in_pieces = !begun.is_over && told_length(&reply).is_none();
+        let is_text = is_text && !is_error && comes_in_pieces && may_be_text(&begin);
+        let format = format.or_else(|| is_text.then_some(StreamFormat::Text));
         if let Some(format) = format {
             let answer = (reply, begun);
             return Box::pin(self.relay_stream(session, exchange, passage, answer, format)).await;

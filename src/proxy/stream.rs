@@ -240,7 +240,8 @@ impl Gateway {
         Ok(())
     }
 
-    /// Ends a stream before its time, so that the caller's SDK sees what happened.
+    /// Ends a stream before its time, so that the caller's SDK sees what happened. Of a text without any frame only the end
+    /// of the connection tells it, unless it is to look as if it were whole.
     async fn end_stream(
         &self,
         session: &mut Session,
@@ -263,6 +264,9 @@ impl Gateway {
         };
         // It ends in an error, recorded or not.
         let _ = self.keep(exchange).await;
+        if !graceful && inspector.track().format() == StreamFormat::Text {
+            return Err(Stop::gone(None));
+        }
         session.as_downstream_mut().write_response_body(Bytes::from(ending), true).await?;
         Ok(())
     }

@@ -59,6 +59,7 @@ pub struct Pattern {
     source: Arc<str>,
     width_min: usize,
     width_max: usize,
+    lead_max: usize,
     looks_behind_itself: bool,
     has_group: bool,
 }
@@ -192,6 +193,7 @@ impl Pattern {
             source: source.into(),
             width_min,
             width_max,
+            lead_max: lead_max(&hir),
             looks_behind_itself: !facts.look_set_suffix().is_empty(),
             has_group: facts.explicit_captures_len() == 1,
         })
@@ -215,6 +217,11 @@ impl Pattern {
     /// Returns the most bytes a match has; at most [`PATTERN_WIDTH_MAX`].
     pub fn width_max(&self) -> usize {
         self.width_max
+    }
+
+    /// Returns the most bytes of a match that stand before its value.
+    pub fn lead_max(&self) -> usize {
+        self.lead_max
     }
 
     /// Tells whether whoever reads a match has to see the byte behind it.
@@ -339,6 +346,27 @@ fn bounded(hir: &Hir) -> Result<(), PatternFault> {
     }
 }
 
+/// Returns the most bytes that stand before the group of a pattern; none, where it has no group.
+fn lead_max(hir: &Hir) -> usize {
+    let has_group = |part: &Hir| part.properties().explicit_captures_len() > 0;
+    let width = |part: &Hir| part.properties().maximum_len().unwrap_or(PATTERN_WIDTH_MAX);
+    match hir.kind() {
+        HirKind::Concat(parts) => {
+            let at = parts.iter().position(has_group).unwrap_or(0);
+            let before: usize = parts.iter().take(at).map(width).sum();
+            before + parts.get(at).map_or(0, lead_max)
+        }
+        HirKind::Alternation(parts) => parts.iter().map(lead_max).max().unwrap_or(0),
+        HirKind::Repetition(_) if has_group(hir) => width(hir),
+        HirKind::Empty
+        | HirKind::Literal(_)
+        | HirKind::Class(_)
+        | HirKind::Look(_)
+        | HirKind::Repetition(_)
+        | HirKind::Capture(_) => 0,
+    }
+}
+
 /// Says in one line why a pattern does not parse.
 fn reason(fault: &regex_syntax::Error) -> String {
     match fault {
@@ -377,6 +405,9 @@ mod tests {
         assert_eq!(widths("é|abc"), (2, 3));
         assert!(Pattern::parse(&format!("a{{{PATTERN_WIDTH_MAX}}}")).is_ok());
         assert!(Pattern::parse("a(b)").unwrap().has_group());
+        let lead = |source: &str| Pattern::parse(source).unwrap().lead_max();
+        let leads = [r"\bab{1,3}(c?)\b", "a(b)", "(b)c", "ab", "x(?:ab|c{2,5}(d))", "(?:a(b)){1,3}"];
+        assert_eq!(leads.map(lead), [4, 1, 0, 0, 6, 6]);
     }
 
     #[test]

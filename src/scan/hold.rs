@@ -337,6 +337,11 @@ impl Mark {
         Self { first: self.first.max(start), last: self.last, value: self.value.max(start) }
     }
 
+    /// Returns the mark, with no value before an offset any more.
+    pub(super) fn with_value(self, value: usize) -> Self {
+        Self { value: value.max(self.value), ..self }
+    }
+
     /// Returns the mark that covers both.
     pub(super) fn with(self, other: Self) -> Self {
         let Self { first, last, value } = self;

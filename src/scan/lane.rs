@@ -32,10 +32,12 @@ use crate::scan::view::Piece;
 
 mod buffer;
 mod cluster;
+mod early;
 mod over;
 
 use buffer::Buffer;
 use cluster::Settled;
+use early::Early;
 use over::Over;
 
 /// How many bytes of one text may wait to be judged.
@@ -55,6 +57,7 @@ pub struct Lane {
     noted: Noted,
     over: Over,
     tracks: [Progress; 2],
+    early: Early,
     /// Up to where text may have left: every value that is told later begins behind it.
     free_to: usize,
 }
@@ -223,7 +226,9 @@ impl Lane {
             }
         }
         if let Some(reading) = self.canonical.as_deref_mut() {
-            let text = self.text.range(start..self.text.end());
+            // What may be the begin of an escape is not read yet.
+            let until = self.reader.pending_from().unwrap_or(self.text.end());
+            let text = self.text.range(start..until);
             let view = view::canonical(text);
             let shown = view.as_ref().map_or(text, |view| view.bytes());
             let end = watch.settled_length(detector, None, shown);
@@ -247,6 +252,9 @@ impl Lane {
                     self.judge_track(scanner, watch, track, settled, &mut findings)?;
                 }
             }
+        }
+        if !finished {
+            self.judge_early(scanner, watch, &mut findings)?;
         }
         let waiting =
             Track::ALL.map(|track| self.waiting(watch, track)).into_iter().max().unwrap_or_default();
@@ -292,7 +300,8 @@ impl Lane {
             let again = Mark { first: judged_to, last: judged_to, value: judged_to };
             *mark = Some(mark.map_or(again, |mark| mark.with(again)));
         }
-        findings.extend(found.into_iter().take(count));
+        findings.extend(found.into_iter().take(count).filter(|finding| !self.early.has(finding)));
+        self.early.forget(judged_to);
         Ok(())
     }
 
@@ -310,14 +319,20 @@ impl Lane {
     /// Returns where the earliest value may begin that is under way or not told yet, else the end of the text.
     fn values_from(&self, finished: bool) -> usize {
         let end = self.text.end();
-        let told = self.noted.marks[Track::Enforced.index()].map(|mark| mark.value);
+        let told = self.noted.marks[Track::Enforced.index()].map_or(end, |mark| mark.value);
+        let under_way = if finished { end } else { self.values_under_way_from() };
+        under_way.min(told).min(end)
+    }
+
+    /// Returns where the earliest value may begin that is under way, else the end of the text.
+    fn values_under_way_from(&self) -> usize {
         let readings = [Some(&self.raw), self.canonical.as_deref()];
         let held = readings
             .into_iter()
             .flatten()
             .flat_map(|reading| [reading.hold.value_from(Track::Enforced), reading.runs.value_from()]);
-        let under_way = held.chain([self.reader.pending_from()]).flatten().filter(|_| !finished);
-        under_way.chain(told).min().unwrap_or(end).min(end)
+        let end = self.text.end();
+        held.chain([self.reader.pending_from()]).flatten().min().unwrap_or(end).min(end)
     }
 
     fn waiting(&self, watch: &Watch, track: Track) -> usize {

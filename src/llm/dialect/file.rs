@@ -2,10 +2,10 @@
 //!
 //! | table | says |
 //! |---|---|
-//! | `[dialect]` | name, kind, usual wire, rank in detection (low first), whether what comes back is input of a model too (`peers`), whether who sends an event may wait for an answer to it (`asks_back`): then members that no rule names hold nothing back, keys whose strings are never text, names that tell a piece of text anywhere, names (`labels`, globs) whose strings never come in pieces, objects and arrays (`copies`, by name or by path) that repeat a text in other forms, paths (`over`) of strings and of `true` that say that the texts beside them are over, paths (`envelopes`) of values that are a whole body each, as in a batch, paths (`rows`) of strings that are read once more as one text, paths (`apart`) of answers that stand beside one another, members (`bodies`) of events each of which is a body of its own, payloads that end a stream, events whose payload is no JSON, globs over request paths behind which no model works (`free`): tokens are counted there, files brought; those where a body is a file, whatever type SDKs give it (`files`); those at which files come part by part (`parts`), each in a request of its own, and behind a question mark the member of the query that names the file, where the path does not; those behind which models work later, whose use the answer does not tell (`unmetered`): batches, training; those at which a secret, a key or a call is to be had that goes past whoever reads requests (`past`; `past_by_body`, where a body asks for it); fields of an answer's head that tell where to go on (`leads`); types of messages on a socket that ask for an answer (`asks`), and that ask for none (`steers`): any other may be answered; the name (`provider`) that traces give whoever speaks it |
+//! | `[dialect]` | name, kind, usual wire, rank in detection (low first), whether what comes back is input of a model too (`peers`), whether who sends an event may wait for an answer to it (`asks_back`): then members that no rule names hold nothing back, keys whose strings are never text, names that tell a piece of text anywhere, names (`labels`, globs) whose strings never come in pieces, objects and arrays (`copies`, by name or by path) that repeat a text in other forms, paths (`over`) of strings and of `true` that say that the texts beside them are over, paths (`envelopes`) of values that are a whole body each, as in a batch, paths (`rows`) of strings that are read once more as one text, paths (`apart`) of answers that stand beside one another, members (`bodies`) of events each of which is a body of its own, payloads that end a stream, events whose payload is no JSON (`plain_events`), whose words events and bodies are that come in pieces and are no JSON (`plain_text`, a channel; none: there are no such), globs over request paths behind which no model works (`free`): tokens are counted there, files brought; those where a body is a file, whatever type SDKs give it (`files`); those at which files come part by part (`parts`), each in a request of its own, and behind a question mark the member of the query that names the file, where the path does not; those behind which models work later, whose use the answer does not tell (`unmetered`): batches, training; those at which a secret, a key or a call is to be had that goes past whoever reads requests (`past`; `past_by_body`, where a body asks for it); fields of an answer's head that tell where to go on (`leads`); types of messages on a socket that ask for an answer (`asks`), and that ask for none (`steers`): any other may be answered; the name (`provider`) that traces give whoever speaks it |
 //! | `[[route]]` | a glob over request paths, the wire behind it, and what a model does there (`operation`), by the names of OpenTelemetry's conventions |
 //! | `[[shape]]` | members a body has, or texts they are, and the wire that means |
-//! | `[[stream]]` | a media type (and path glob) that is a stream: `sse`, `ndjson`, `json_array`, `amazon_events`; JSON under the status of an error is none |
+//! | `[[stream]]` | a media type (and path glob) that is a stream: `sse`, `ndjson`, `json_array`, `amazon_events`, `text` (of no told length, and not what begins as JSON does; it takes a `plain_text`); JSON under the status of an error is none |
 //! | `[roles]` | role names and their channels |
 //! | `[[text]]` | a path below `at`, and the channel of its strings; none: by the `role` of the value at `at`; `when` asks members there (globs). The first rule that fits counts |
 //! | `[[known]]` | keys the provider reads at a place; the same in another case is refused there |
@@ -86,6 +86,9 @@ pub enum DialectProblem {
     /// A rule that gives no channel, in a dialect without roles.
     #[error("rule by role, but the dialect names no roles")]
     NoRoles,
+    /// Streams of text, in a dialect that tells no channel for them.
+    #[error("streams of text, but the dialect names no `plain_text`")]
+    NoPlainText,
     /// No file is of the kind `generic`.
     #[error("no dialect of kind `generic`")]
     NoGeneric,
@@ -161,6 +164,7 @@ struct Header {
     terminators: Vec<String>,
     #[serde(default)]
     plain_events: Vec<String>,
+    plain_text: Option<Channel>,
     #[serde(default)]
     free: Vec<String>,
     #[serde(default)]
@@ -207,7 +211,7 @@ struct StreamFile {
     media: String,
     #[serde(default = "any_path")]
     path: String,
-    format: FormatName,
+    format: Spanned<FormatName>,
 }
 
 fn any_path() -> String {
@@ -221,6 +225,7 @@ enum FormatName {
     Ndjson,
     JsonArray,
     AmazonEvents,
+    Text,
 }
 
 #[derive(Deserialize)]
@@ -342,7 +347,7 @@ impl Reader<'_> {
                 .into_iter()
                 .map(|shape| Shape { has: shape.has, is: shape.is, wire: shape.wire })
                 .collect(),
-            streams: stream.into_iter().map(stream_rule).collect(),
+            streams: stream.into_iter().map(|rule| self.stream_rule(rule, dialect.plain_text)).collect(),
             roles,
             texts: text.into_iter().map(|rule| self.text_rule(rule, by_role_allowed)).collect(),
             metadata_keys: dialect.metadata_keys,
@@ -369,6 +374,7 @@ impl Reader<'_> {
             steers: dialect.steers,
             terminators: dialect.terminators,
             plain_events: dialect.plain_events,
+            plain_text: dialect.plain_text,
             paths: Paths {
                 free: dialect.free,
                 files: dialect.files,
@@ -380,6 +386,20 @@ impl Reader<'_> {
             leads: dialect.leads,
             usage: usage.paths(),
         }
+    }
+
+    fn stream_rule(&mut self, written: StreamFile, plain_text: Option<Channel>) -> StreamRule {
+        let format = match written.format.get_ref() {
+            FormatName::Sse => StreamFormat::Sse,
+            FormatName::Ndjson => StreamFormat::Ndjson,
+            FormatName::JsonArray => StreamFormat::JsonArray,
+            FormatName::AmazonEvents => StreamFormat::AmazonEvents,
+            FormatName::Text => StreamFormat::Text,
+        };
+        if format == StreamFormat::Text && plain_text.is_none() {
+            self.fault(Some(written.format.span()), DialectProblem::NoPlainText);
+        }
+        StreamRule { media: written.media, path: written.path, format }
     }
 
     fn text_rule(&mut self, written: TextFile, by_role_allowed: bool) -> TextRule {
@@ -456,16 +476,6 @@ fn route_rule(written: RouteFile) -> Route {
 
 fn joined_rule(written: JoinedFile) -> JoinedRule {
     JoinedRule { name: written.name, lanes: written.lanes }
-}
-
-fn stream_rule(written: StreamFile) -> StreamRule {
-    let format = match written.format {
-        FormatName::Sse => StreamFormat::Sse,
-        FormatName::Ndjson => StreamFormat::Ndjson,
-        FormatName::JsonArray => StreamFormat::JsonArray,
-        FormatName::AmazonEvents => StreamFormat::AmazonEvents,
-    };
-    StreamRule { media: written.media, path: written.path, format }
 }
 
 /// Returns the keys of a path.

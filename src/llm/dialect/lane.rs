@@ -51,6 +51,9 @@ pub enum LaneKind {
     Messages,
     /// In members that no rule names: read alone, and put together where they may be pieces of one text.
     Stray,
+    /// As it stands, in events or bodies that are no JSON; over when any other event comes.
+    #[serde(skip)]
+    Plain,
     /// Texts of other lanes, read once more as one, in the order in which they came; over like messages.
     #[serde(skip)]
     Joined,
@@ -158,6 +161,17 @@ pub(super) struct EndRule {
 }
 
 impl Dialect {
+    /// Returns which text an event, or what came of a body, goes on with that is no JSON; none, where it always is.
+    pub fn plain_lane(&self, event: Option<&str>) -> Option<LaneKey> {
+        Some(LaneKey {
+            name: event.unwrap_or_default().to_owned(),
+            channel: self.plain_text?,
+            parts: SmallVec::new(),
+            kind: LaneKind::Plain,
+            is_json: false,
+        })
+    }
+
     /// Returns the lane that a string of a stream's event continues; none when it stands on its own.
     ///
     /// Works on whole bodies too, where a text comes in pieces (`logprobs`).

@@ -128,6 +128,8 @@ pub struct Dialect {
     steers: Vec<String>,
     terminators: Vec<String>,
     plain_events: Vec<String>,
+    /// Whose words events and bodies are that come in pieces and are no JSON, where there are such.
+    plain_text: Option<Channel>,
     pub(crate) usage: UsagePaths,
 }
 

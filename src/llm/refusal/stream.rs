@@ -17,6 +17,8 @@ pub(super) fn error(refusal: &Refusal, wire: Wire, track: &StreamTrack) -> Vec<u
     let end = match (track.format, wire) {
         // A frame leaves whole or not at all: nothing is to be closed before this one.
         (StreamFormat::AmazonEvents, _) => return amazon_end(refusal),
+        // It has no words but its own: that it ends too early is all that can be told.
+        (StreamFormat::Text, _) => return Vec::new(),
         (StreamFormat::Ndjson, Wire::OllamaChat | Wire::OllamaGenerate) => {
             format!("{}\n", body::ollama_error(refusal))
         }
@@ -42,6 +44,7 @@ pub(super) fn graceful(refusal: &Refusal, wire: Wire, track: &StreamTrack) -> Ve
     let end = match wire {
         // The end of an enveloped stream is its model's own, which this is not told.
         _ if track.format == StreamFormat::AmazonEvents => return amazon_end(refusal),
+        _ if track.format == StreamFormat::Text => return Vec::new(),
         _ if track.format == StreamFormat::TypedLines => {
             "d:{\"finishReason\":\"content-filter\"}\n".to_owned()
         }
@@ -70,7 +73,7 @@ fn after_break(end: String, track: &StreamTrack) -> Vec<u8> {
     let separator = match (track.mid_event, track.format) {
         (true, StreamFormat::Sse) => "\n\n",
         (true, StreamFormat::Ndjson | StreamFormat::TypedLines) => "\n",
-        (true, StreamFormat::JsonArray | StreamFormat::AmazonEvents) | (false, _) => "",
+        (true, StreamFormat::JsonArray | StreamFormat::AmazonEvents | StreamFormat::Text) | (false, _) => "",
     };
     [separator.as_bytes(), end.as_bytes()].concat()
 }
@@ -161,9 +164,11 @@ fn gemini_end(track: &StreamTrack) -> String {
     });
     match track.format {
         StreamFormat::JsonArray => array_end(&chunk, track),
-        StreamFormat::Sse | StreamFormat::Ndjson | StreamFormat::TypedLines | StreamFormat::AmazonEvents => {
-            data(&chunk)
-        }
+        StreamFormat::Sse
+        | StreamFormat::Ndjson
+        | StreamFormat::TypedLines
+        | StreamFormat::AmazonEvents
+        | StreamFormat::Text => data(&chunk),
     }
 }
 

@@ -78,6 +78,8 @@ pub enum Written {
     Json,
     /// As a JSON number.
     Number,
+    /// In the data lines of an event.
+    Lines,
 }
 
 impl Written {
@@ -85,6 +87,7 @@ impl Written {
     pub fn write(self, text: &str) -> Vec<u8> {
         match self {
             Self::Plain | Self::Number => text.as_bytes().to_vec(),
+            Self::Lines => text.replace("\r\n", "\n").replace(['\r', '\n'], "\ndata: ").into_bytes(),
             Self::Json => {
                 let mut escaped = Vec::with_capacity(text.len());
                 json::escape_into(text, &mut escaped);
@@ -234,7 +237,7 @@ impl<'a, 'v> Sheet<'a, 'v> {
         }
         let masks = match written {
             Written::Number => as_number(masks, text),
-            Written::Plain | Written::Json => fitted(disjoint(masks), text),
+            Written::Plain | Written::Json | Written::Lines => fitted(disjoint(masks), text),
         };
         for masked in masks {
             self.edits.push(Edit { range: raw(masked.range), replacement: written.write(&masked.text) });

@@ -9,6 +9,7 @@ use crate::llm::json::Document;
 use crate::llm::json::JsonString;
 use crate::llm::stream::StreamPiece;
 use crate::policy::inspect::attached::Attached;
+use crate::policy::inspect::text::Written;
 use crate::redact::splice::Edit;
 
 /// An event that waits for its texts to be judged.
@@ -16,6 +17,8 @@ pub(super) struct Held {
     pub(super) piece: StreamPiece,
     pub(super) payload: Bytes,
     pub(super) document: Option<Document>,
+    /// What its texts are written in.
+    pub(super) written: Written,
     pub(super) segments: SmallVec<[Segment; 2]>,
     pub(super) edits: Vec<Edit>,
     /// What empties the parts that repeat its texts, if one of these is masked.
@@ -37,6 +40,7 @@ impl Held {
             piece,
             payload,
             document: None,
+            written: Written::Json,
             segments: SmallVec::new(),
             edits: Vec::new(),
             copies: Vec::new(),

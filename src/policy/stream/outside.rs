@@ -6,7 +6,15 @@ use super::Held;
 use super::Stop;
 use super::StreamInspector;
 use crate::llm::dialect::Channel;
+use crate::llm::dialect::LaneKey;
+use crate::llm::json::Document;
+use crate::llm::json::JsonFault;
+use crate::llm::json::JsonProblem;
+use crate::llm::json::JsonString;
+use crate::llm::json::NodeId;
+use crate::llm::stream::StreamFormat;
 use crate::policy::inspect::Inspector;
+use crate::policy::inspect::Unreadable;
 use crate::policy::inspect::text::Written;
 use crate::redact::splice::Edit;
 use crate::redact::token::Vault;
@@ -34,6 +42,51 @@ impl StreamInspector {
             from = next;
         }
         self.scan_remarks(inspector, vault, held)
+    }
+
+    /// Returns the text that an event's payload is a piece of, where it is one as it stands. What begins as an object, an
+    /// array or a string of JSON does is none if it is that, or a faulty one: but the begin of one is, and behind other
+    /// pieces what is none, or says nothing by itself.
+    pub(super) fn plain_lane(
+        &self,
+        inspector: &Inspector<'_>,
+        held: &Held,
+        walked: &Result<Document, JsonFault>,
+    ) -> Option<LaneKey> {
+        let key = inspector.dialect.plain_lane(held.piece.event.as_deref())?;
+        let is_begun = || self.by_key.contains_key(&key);
+        let first = held.payload.trim_ascii_start().first();
+        let is_piece = match (self.track.format(), first) {
+            (StreamFormat::Text, _) => true,
+            (StreamFormat::Sse, None) => is_begun() && !held.payload.is_empty(),
+            (StreamFormat::Sse, Some(b'"' | b'{' | b'[')) => match walked {
+                Ok(document) => is_begun() && (first == Some(&b'"') || document.strings.is_empty()),
+                Err(fault) => is_begun() || fault.problem == JsonProblem::UnexpectedEnd,
+            },
+            (StreamFormat::Sse, _) => true,
+            _ => false,
+        };
+        is_piece.then_some(key)
+    }
+
+    /// Feeds a payload to the text that it is a piece of, as it stands.
+    pub(super) fn say_plain(
+        &mut self,
+        inspector: &Inspector<'_>,
+        vault: &mut Vault,
+        held: &mut Held,
+        key: LaneKey,
+    ) -> Result<(), Stop> {
+        let payload = held.payload.clone();
+        if std::str::from_utf8(&payload).is_err() {
+            return Err(Unreadable::NotText.into());
+        }
+        let string = JsonString { raw: 0..payload.len(), escaped: false, key: false, node: NodeId::ROOT };
+        held.written =
+            if self.track.format() == StreamFormat::Text { Written::Plain } else { Written::Lines };
+        held.is_read = true;
+        let told = self.observations.len();
+        self.continued(inspector, vault, held, (key, &string), (&payload, told))
     }
 
     /// Scans a payload that is plain text.

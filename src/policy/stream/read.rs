@@ -69,7 +69,9 @@ impl StreamInspector {
     /// Tells whether a piece of a lane is read no otherwise than as one.
     fn is_plain(&self, slot: usize) -> bool {
         let entry = &self.lanes[slot];
-        !entry.is_whole && !matches!(entry.kind, LaneKind::Messages | LaneKind::Joined | LaneKind::Stray)
+        let is_other =
+            matches!(entry.kind, LaneKind::Messages | LaneKind::Joined | LaneKind::Stray | LaneKind::Plain);
+        !entry.is_whole && !is_other
     }
 
     /// Reads one event and feeds its texts; returns the lanes it ends.
@@ -81,10 +83,7 @@ impl StreamInspector {
     ) -> Result<SmallVec<[usize; 2]>, Stop> {
         self.scan_outside(inspector, vault, held)?;
         let payload = held.payload.clone();
-        held.is_read = payload.trim_ascii().is_empty() || inspector.dialect.is_terminator(&payload);
-        if payload.trim_ascii().is_empty() {
-            return Ok(SmallVec::new());
-        }
+        held.is_read = inspector.dialect.is_terminator(&payload);
         if held.is_read {
             return Ok((0..self.lanes.len()).collect());
         }
@@ -92,8 +91,15 @@ impl StreamInspector {
         if inspector.dialect.is_plain(event.as_deref()) {
             return self.scan_plain(inspector, vault, held);
         }
-        let document =
-            json::walk_event(&payload, &inspector.ruleset.limits.json()).map_err(Unreadable::from)?;
+        let walked = json::walk_event(&payload, &inspector.ruleset.limits.json());
+        if let Some(key) = self.plain_lane(inspector, held, &walked) {
+            return self.say_plain(inspector, vault, held, key).map(|()| SmallVec::new());
+        }
+        if payload.trim_ascii().is_empty() {
+            held.is_read = true;
+            return Ok(SmallVec::new());
+        }
+        let document = walked.map_err(Unreadable::from)?;
         inspector.dialect.check_keys(&payload, &document).map_err(Unreadable::from)?;
         let is_counted = self.count(Usage::read(inspector.dialect, &payload, &document));
         self.pin_tools(inspector, vault, &payload, &document)?;

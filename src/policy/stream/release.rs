@@ -41,16 +41,16 @@ impl StreamInspector {
 
     /// Releases one event with its masks put in.
     fn emit(&mut self, held: Held, out: &mut Vec<Cleared>) -> Result<(), Unreadable> {
-        let Held { piece, payload, document, segments, mut edits, copies, .. } = held;
+        let Held { piece, payload, document, written, segments, mut edits, copies, .. } = held;
         self.track.sent(&piece, document.as_ref().map(|document| (&payload[..], document)));
         for segment in &segments {
             let slot = &mut self.lanes[segment.slot];
-            let mut cursor = RawCursor::new(&payload, &segment.string);
+            let mut cursor = (written == Written::Json).then(|| RawCursor::new(&payload, &segment.string));
             let raw = || payload.get(segment.string.raw.clone()).unwrap_or_default().into();
             let text = document.as_ref().map_or_else(raw, |it| it.text(&payload, &segment.string));
             edits.extend(slot.edits(&segment.text, &text).into_iter().map(|(range, text)| {
-                let range = piece.raw_range(cursor.raw_range(range));
-                Edit { range, replacement: Written::Json.write(&text) }
+                let range = cursor.as_mut().map_or(range.clone(), |cursor| cursor.raw_range(range));
+                Edit { range: piece.raw_range(range), replacement: written.write(&text) }
             }));
             // What is said whole again is masked again.
             while !slot.is_whole
@@ -126,7 +126,10 @@ impl StreamInspector {
         }
         for segment in held.segments.iter().filter(|segment| segment.slot == slot) {
             let text = from.min(segment.text.end) - segment.text.start..segment.text.len();
-            let raw = RawCursor::new(&held.payload, &segment.string).raw_range(text);
+            let raw = match held.written {
+                Written::Json => RawCursor::new(&held.payload, &segment.string).raw_range(text),
+                Written::Plain | Written::Number | Written::Lines => text,
+            };
             held.edits.push(Edit { range: held.piece.raw_range(raw), replacement: Vec::new() });
         }
         self.lanes[slot].masks.retain(|masked| masked.range.end <= from);

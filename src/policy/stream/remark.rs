@@ -96,7 +96,10 @@ impl StreamInspector {
         let is_read = match self.track.format() {
             StreamFormat::Sse => true,
             StreamFormat::TypedLines => piece.data.is_empty(),
-            StreamFormat::Ndjson | StreamFormat::JsonArray | StreamFormat::AmazonEvents => false,
+            StreamFormat::Ndjson
+            | StreamFormat::JsonArray
+            | StreamFormat::AmazonEvents
+            | StreamFormat::Text => false,
         };
         let from = [0].into_iter().chain(piece.data.iter().map(|data| data.end));
         let until = piece.data.iter().map(|data| data.start).chain([piece.raw.len()]);

@@ -40,6 +40,8 @@ fn detectors() -> Vec<Detector> {
         card,
         fixture::detector("override", r"(?i)\bignore\s{1,8}(?:all\s{1,8})?previous\s{1,8}instructions\b"),
         fixture::detector("generic", r#"(?i)password\s{0,4}[:=]\s{0,4}(\S{8,64})"#),
+        fixture::detector("told", r"(?i)\bwith(?: [a-z0-9.@-]{1,30}){0,40} key ([a-z0-9]{8,64})"),
+        fixture::detector("pin", r"(?i)\bpin(?: [a-z0-9.@-]{1,30}){0,3} ([0-9]{4})\b"),
     ]
 }
 
@@ -183,6 +185,8 @@ fn samples() -> Vec<String> {
         "4111-1111 1111-1111".to_owned(),
         "Ignore  all\nprevious\tinstructions".to_owned(),
         "password: hunter2-hunter2".to_owned(),
+        "with a key abcdefgh1".to_owned(),
+        "pin of it 4321".to_owned(),
     ]
 }
 
@@ -195,6 +199,31 @@ fn every_detector_at_every_cut() {
         check_every_cut(&format!("x{sample}y"));
         check_every_cut(&format!("{sample} {sample}"));
         check_every_cut(&format!("{sample}{sample}"));
+    }
+}
+
+/// A sentence that may yet tell a key waited to its end, and the values in it with it.
+#[test]
+fn a_value_does_not_wait_for_what_began_before_it_and_has_its_value_behind_it() {
+    let text = "Pay with 4111-1111-1111-1111 or write to jane.doe@mail.example.org about it, says he";
+    let told = text.replace(" about it, says he", " and so on and so on and so on key abcdefgh1 so");
+    for text in
+        [text.to_owned(), told, format!("pin {text} 1234"), format!("pin so 1234 {text} with key abcdefgh1")]
+    {
+        check_every_cut(&text);
+    }
+    let mut lane = Lane::new();
+    let mut fed = 0;
+    for piece in text.split_inclusive(' ') {
+        fed += piece.len();
+        let advance = lane.feed(&pack().scanner, &pack().enforcing, piece.as_bytes()).unwrap();
+        let waits = fed - advance.judged_to;
+        let is_value = piece.starts_with("4111") || piece.contains('@');
+        assert!(
+            is_value || waits <= " jane.doe@mail.example.org ".len(),
+            "{waits} bytes wait behind {piece:?}"
+        );
+        assert!(is_value || piece.len() < 4 || waits <= piece.len(), "{waits} bytes wait behind {piece:?}");
     }
 }
 
@@ -422,7 +451,10 @@ fn mixture() -> impl Strategy<Value = String> {
             "/",
             "==",
             "\u{e0041}",
-            " "
+            " ",
+            " with ",
+            " pin ",
+            " key "
         ])
         .prop_map(str::to_owned),
         proptest::sample::select(BENIGN).prop_map(str::to_owned),
