@@ -36,6 +36,8 @@ use crate::store::Table;
 
 /// The most pins of all callers; past it strangers are forgotten, and then the callers that were away longest.
 pub const PINS_MAX: usize = 100_000;
+/// How many are left where there were more: so they are not sorted anew for each that comes.
+const PINS_KEPT: usize = PINS_MAX - PINS_MAX / 20;
 
 /// The most pins of one caller on one route; what comes after them is not pinned.
 pub const PINS_PER_CALLER_MAX: usize = 1024;
@@ -90,6 +92,8 @@ struct Known {
     plain: HashMap<String, CallerRecord>,
     /// The day on which those were last forgotten that were away too long.
     swept_day: i64,
+    /// No fewer than there are pins: those that went since they were counted are still among them.
+    pins: usize,
 }
 
 /// The pins of one caller on one route.
@@ -115,6 +119,9 @@ struct Pin {
 #[derive(Serialize, Deserialize)]
 struct CallerRecord {
     seen_day: i64,
+    /// Whether the caller showed nothing that tells who it is.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    is_stranger: bool,
     /// By the hash of origin and name: the hash of the definition, and the day it was last seen. Both are hashed again
     /// under the caller's key, but in version 1.
     pins: BTreeMap<String, (String, i64)>,
@@ -137,6 +144,7 @@ impl Pins {
         let table: Table<String, CallerRecord> = store.table("policy.tool_pins");
         let mut known = Known::default();
         for (row, record) in table.list(&KeyRange::all(), Order::Ascending, PINS_MAX)? {
+            known.pins += record.pins.len();
             match row.contains(BETWEEN) {
                 true => drop(known.callers.insert(row, Caller::from(record))),
                 false => drop(known.plain.insert(row, record)),
@@ -178,7 +186,9 @@ impl Pins {
         let mut gone = known.sweep(today);
         gone.extend(known.take_plain((caller, route), &row, &key));
         let mut is_dirty = !gone.is_empty();
-        let entry = known.callers.entry(row.clone()).or_default();
+        let Known { callers, pins, .. } = &mut *known;
+        let entry = callers.entry(row.clone()).or_default();
+        let pinned = entry.pins.len();
         entry.is_stranger = is_stranger;
         is_dirty |= std::mem::replace(&mut entry.seen_day, today) != today;
         for ((tool, memo), shadowed) in tools.iter().zip(memos).zip(shadowed) {
@@ -198,6 +208,7 @@ impl Pins {
         if facts.is_empty() {
             entry.quiet = all;
         }
+        *pins += entry.pins.len() - pinned;
         if is_dirty {
             let record = is_kept.then(|| CallerRecord::from(&*entry));
             gone.extend(known.forget(&row));
@@ -277,11 +288,11 @@ impl Known {
             return None;
         }
         let plain = digest(&[caller.as_bytes(), route.as_bytes()]);
-        let CallerRecord { seen_day, pins } = self.plain.remove(&plain)?;
+        let CallerRecord { seen_day, is_stranger, pins } = self.plain.remove(&plain)?;
         let keyed = |(name, (definition, day)): (String, (String, i64))| {
             (hashed(key, Part::Tool, &name), (hashed(key, Part::Definition, &definition), day))
         };
-        let record = CallerRecord { seen_day, pins: pins.into_iter().map(keyed).collect() };
+        let record = CallerRecord { seen_day, is_stranger, pins: pins.into_iter().map(keyed).collect() };
         self.callers.insert(row.to_owned(), Caller::from(record));
         Some(plain)
     }
@@ -300,14 +311,24 @@ impl Known {
     /// Lets others go until there are few enough pins, strangers first, and then those that were away longest; returns
     /// where they lay.
     fn forget(&mut self, kept: &str) -> Vec<String> {
+        if self.pins <= PINS_MAX {
+            return Vec::new();
+        }
+        self.pins = self.callers.values().map(|caller| caller.pins.len()).sum();
+        if self.pins <= PINS_MAX {
+            return Vec::new();
+        }
+        let others = self.callers.iter().filter(|(row, _)| *row != kept);
+        let mut oldest: Vec<_> =
+            others.map(|(row, caller)| (!caller.is_stranger, caller.seen_day, row.clone())).collect();
+        oldest.sort_unstable();
         let mut gone = Vec::new();
-        let mut count: usize = self.callers.values().map(|caller| caller.pins.len()).sum();
-        while count > PINS_MAX {
-            let others = self.callers.iter().filter(|(row, _)| *row != kept);
-            let oldest = others.min_by_key(|(_, caller)| (!caller.is_stranger, caller.seen_day));
-            let Some(oldest) = oldest.map(|(row, _)| row.clone()) else { break };
-            count -= self.callers.remove(&oldest).map_or(0, |caller| caller.pins.len());
-            gone.push(oldest);
+        for (_, _, row) in oldest {
+            if self.pins <= PINS_KEPT {
+                break;
+            }
+            self.pins -= self.callers.remove(&row).map_or(0, |caller| caller.pins.len());
+            gone.push(row);
         }
         gone
     }
@@ -363,14 +384,15 @@ impl From<CallerRecord> for Caller {
     fn from(record: CallerRecord) -> Self {
         let pin = |(name, (definition, seen_day))| (name, Pin { definition, seen_day, memo: 0 });
         let pins = record.pins.into_iter().map(pin).collect();
-        Self { pins, seen_day: record.seen_day, is_stranger: false, quiet: 0 }
+        Self { pins, seen_day: record.seen_day, is_stranger: record.is_stranger, quiet: 0 }
     }
 }
 
 impl From<&Caller> for CallerRecord {
     fn from(caller: &Caller) -> Self {
         let pin = |(name, pin): (&String, &Pin)| (name.clone(), (pin.definition.clone(), pin.seen_day));
-        Self { seen_day: caller.seen_day, pins: caller.pins.iter().map(pin).collect() }
+        let pins = caller.pins.iter().map(pin).collect();
+        Self { seen_day: caller.seen_day, is_stranger: caller.is_stranger, pins }
     }
 }
 

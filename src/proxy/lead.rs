@@ -53,27 +53,36 @@ fn leads_on(status: StatusCode) -> bool {
 /// Returns an address of the gateway for one that a provider told; none, where that leads elsewhere.
 fn led_back(session: &Session, exchange: &Exchange, told: &HeaderValue) -> Option<HeaderValue> {
     let uri: Uri = told.to_str().ok()?.parse().ok()?;
-    let Some(authority) = uri.authority() else {
-        // Without a host it is one of whoever was asked.
-        return Some(told.clone()).filter(|_| uri.path().starts_with('/'));
+    // Two slashes begin the name of a host; without one it is an address of whoever was asked.
+    if told.as_bytes().starts_with(b"//") {
+        return None;
+    }
+    let place = uri.authority().map(|authority| {
+        let tls = match uri.scheme_str()? {
+            "https" => true,
+            "http" => false,
+            _ => return None,
+        };
+        let host = authority.host().trim_start_matches('[').trim_end_matches(']').to_ascii_lowercase();
+        Some((tls, host, authority.port_u16().unwrap_or(if tls { 443 } else { 80 })))
+    });
+    let place = place.map_or(Some(None), |place| place.map(Some))?;
+    let is_it = |target: &&Upstream| {
+        place.as_ref().is_none_or(|(tls, host, port)| {
+            (target.tls, target.host.as_str(), target.port) == (*tls, host.as_str(), *port)
+        })
     };
-    let tls = match uri.scheme_str()? {
-        "https" => true,
-        "http" => false,
-        _ => return None,
-    };
-    let host = authority.host().trim_start_matches('[').trim_end_matches(']').to_ascii_lowercase();
-    let port = authority.port_u16().unwrap_or(if tls { 443 } else { 80 });
-    let is_it = |target: &&Upstream| (target.tls, &*target.host, target.port) == (tls, &*host, port);
+    let below =
+        |target: &Upstream| uri.path().strip_prefix(&target.base_path).filter(|it| it.starts_with('/'));
     let route = exchange.passage.as_ref()?.route();
-    let target = route.upstreams.iter().find(is_it)?;
-    let rest = uri.path().strip_prefix(&target.base_path).filter(|rest| rest.starts_with('/'))?;
+    let rest = route.upstreams.iter().filter(is_it).find_map(below)?;
     let prefix = if route.strip_prefix && route.path_prefix != "/" { &route.path_prefix } else { "" };
     let own = format!("{prefix}{rest}");
     let (passage, _) = bound_for(session, exchange, &path::normalise(&own).ok()?)?;
     passage.route().upstreams.iter().find(is_it)?;
     let query = uri.query().map(|query| format!("?{query}")).unwrap_or_default();
-    HeaderValue::from_str(&format!("{}{own}{query}", origin(session)?)).ok()
+    let origin = if place.is_some() { origin(session)? } else { String::new() };
+    HeaderValue::from_str(&format!("{origin}{own}{query}")).ok()
 }
 
 /// Returns what the caller calls the gateway.

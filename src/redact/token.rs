@@ -5,6 +5,7 @@
 //! that an exchange itself issued are ever put back in its answer.
 
 use std::collections::BTreeMap;
+use std::collections::HashSet;
 use std::fmt;
 
 use crate::redact::mask::TenantKey;
@@ -33,8 +34,8 @@ pub struct Vault {
     /// The placeholder of each digest that was hidden.
     issued: BTreeMap<[u8; 32], String>,
     hidden_bytes: usize,
-    /// Texts that look like placeholders and were there before: never issued.
-    taken: Vec<String>,
+    /// The tags of what looks like placeholders and was there before: never issued.
+    taken: HashSet<Box<str>>,
     /// Whether what is hidden now is never put back.
     is_sealed: bool,
 }
@@ -64,7 +65,7 @@ impl Vault {
     /// Returns the empty vault of one exchange of a tenant.
     pub fn new(key: TenantKey) -> Self {
         let (hidden, issued) = (BTreeMap::new(), BTreeMap::new());
-        Self { key, hidden, issued, hidden_bytes: 0, taken: Vec::new(), is_sealed: false }
+        Self { key, hidden, issued, hidden_bytes: 0, taken: HashSet::new(), is_sealed: false }
     }
 
     /// Lets what is hidden from here on never be put back: whoever it is hidden from may write its placeholder into what
@@ -88,10 +89,14 @@ impl Vault {
                 .take(PLACEHOLDER_BYTES_MAX)
                 .take_while(|byte| is_placeholder_byte(**byte))
                 .count();
-            let found = rest.get(..length).and_then(|found| std::str::from_utf8(found).ok());
-            let tagged = |found: &&str| found.len() > PLACEHOLDER_PREFIX.len() + TAG_DIGITS;
-            let room = self.taken.len() < VAULT_ENTRIES_MAX;
-            self.taken.extend(found.filter(tagged).filter(|_| room).map(str::to_string));
+            let found =
+                rest.get(..length).and_then(|found| std::str::from_utf8(found).ok()).unwrap_or_default();
+            let tags = found.match_indices('_').filter_map(|(at, sign)| {
+                let tag = found.get(at + sign.len()..at + sign.len() + TAG_DIGITS)?;
+                tag.bytes().all(|byte| byte.is_ascii_hexdigit()).then(|| tag.into())
+            });
+            let room = VAULT_ENTRIES_MAX.saturating_sub(self.taken.len());
+            self.taken.extend(tags.take(room));
         }
     }
 
@@ -144,8 +149,8 @@ impl Vault {
 
     fn free_placeholder(&self, detector: &str, value: &str) -> Option<String> {
         (0..ATTEMPTS_MAX).map(|attempt| self.placeholder(detector, value, attempt)).find(|candidate| {
-            let taken = self.taken.iter().any(|taken| taken.contains(candidate.as_str()));
-            !taken && !self.hidden.contains_key(candidate)
+            let tag = candidate.rsplit('_').next().unwrap_or_default();
+            !self.taken.contains(tag) && !self.hidden.contains_key(candidate)
         })
     }
 

@@ -20,6 +20,24 @@ struct Rounds {
     failed: u64,
 }
 
+/// A sync under way: it is over however it ends, so that nobody waits for one that panicked.
+struct Round<'g> {
+    group: &'g GroupSync,
+    number: u64,
+    is_durable: bool,
+}
+
+impl Drop for Round<'_> {
+    fn drop(&mut self) {
+        let mut rounds = self.group.rounds.lock();
+        rounds.finished = self.number;
+        if !self.is_durable {
+            rounds.failed = self.number;
+        }
+        self.group.over.notify_all();
+    }
+}
+
 impl GroupSync {
     /// Comes back after a sync that began after the call.
     pub(super) fn sync(&self, sync: impl Fn() -> Result<(), StoreError>) -> Result<(), StoreError> {
@@ -31,15 +49,11 @@ impl GroupSync {
                 continue;
             }
             rounds.started += 1;
-            let round = rounds.started;
+            let mut round = Round { group: self, number: rounds.started, is_durable: false };
             drop(rounds);
-            let outcome = sync();
+            round.is_durable = sync().is_ok();
+            drop(round);
             rounds = self.rounds.lock();
-            rounds.finished = round;
-            if outcome.is_err() {
-                rounds.failed = round;
-            }
-            self.over.notify_all();
         }
         if rounds.failed >= wanted { Err(StoreError::NotDurable) } else { Ok(()) }
     }
@@ -53,6 +67,14 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+
+    #[test]
+    fn one_that_panics_keeps_nobody_waiting() {
+        let group = GroupSync::default();
+        let panics = || group.sync(|| panic!("the disk is gone"));
+        assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(panics)).is_err());
+        assert!(group.sync(|| Ok(())).is_ok());
+    }
 
     #[test]
     fn waiters_share_a_sync() {

@@ -71,8 +71,9 @@ fn the_name_of_a_file_is_read_with_its_quoted_pairs_and_without() {
 fn leading(field: &'static str, path: &'static str, elsewhere: Option<&'static str>) -> Upstream {
     Upstream::start_knowing(|address| {
         let address = elsewhere.map_or_else(|| address.to_string(), str::to_owned);
+        let scheme = if address.starts_with('/') || address.is_empty() { "" } else { "http://" };
         let head =
-            format!("HTTP/1.1 201 Created\r\n{field}: http://{address}{path}\r\ncontent-length: 0\r\n\r\n");
+            format!("HTTP/1.1 201 Created\r\n{field}: {scheme}{address}{path}\r\ncontent-length: 0\r\n\r\n");
         vec![Step::Send(head.into_bytes())]
     })
 }
@@ -92,6 +93,13 @@ fn where_a_provider_tells_its_caller_to_go_on_leads_through_the_gateway() {
         ("x-goog-upload-url", "/files", None, None),
         ("x-goog-upload-url", told, elsewhere, None),
         ("location", told, elsewhere, Some("http://storage.test:80")),
+        // Two slashes begin the name of a host.
+        ("x-goog-upload-url", told, Some("//storage.test"), None),
+        ("location", told, Some("//storage.test"), Some("//storage.test")),
+        // Without one it is of whoever was asked.
+        ("x-goog-upload-url", told, Some(""), Some(own)),
+        ("location", told, Some(""), Some(own)),
+        ("x-goog-upload-url", "/files", Some(""), None),
     ];
     for (field, path, elsewhere, expected) in cases {
         let upstream = leading(field, path, elsewhere);
@@ -112,11 +120,12 @@ fn where_a_provider_tells_its_caller_to_go_on_leads_through_the_gateway() {
             );
             let scheme = if forwarded.is_empty() { "http" } else { "https" };
             match expected {
-                Some(kept) if kept.starts_with("http") => {
+                Some(kept) if kept.starts_with("http") || kept.starts_with("//") => {
                     assert_eq!((begun.status, begun.header(field)), (201, Some(&*format!("{kept}{path}"))));
                 }
                 Some(own) => {
-                    let own = format!("{scheme}://gateway.test{prefix}{own}");
+                    let origin = format!("{scheme}://gateway.test");
+                    let own = format!("{}{prefix}{own}", if elsewhere.is_some() { "" } else { &origin });
                     assert_eq!((begun.status, begun.header(field)), (201, Some(&*own)), "{field}");
                 }
                 None => assert_eq!((begun.status, begun.header(field)), (502, None), "{field} {path}"),

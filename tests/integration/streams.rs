@@ -1,6 +1,9 @@
 //! Streams through the real gateway: blocked, broken, slow, cut into single bytes, over HTTP/1.1 and HTTP/2.
 
+use std::io::Read as _;
 use std::io::Write as _;
+use std::net::SocketAddr;
+use std::net::TcpStream;
 
 use base64::Engine as _;
 use portcullis::scan::pack;
@@ -236,6 +239,48 @@ fn typed_lines_are_read_as_such_whatever_they_are_called_and_end_in_their_own_er
             assert_eq!(text, format!("{before}{end}"), "{media} {route}");
         }
     }
+}
+
+/// Answers of applications came whole at their end, if nothing but text was in them.
+#[test]
+fn a_text_that_comes_in_pieces_is_judged_as_it_comes_and_breaks_off_where_it_is_blocked() {
+    let token = token();
+    let (head, tail) = token.split_at(10);
+    let pieces: [&[u8]; 5] = [b"It ", b"is ", head.as_bytes(), tail.as_bytes(), b" so"];
+    let upstreams = [(); 4].map(|()| Upstream::streaming("text/plain; charset=utf-8", &pieces));
+    let [redacting, blocking, gentle, openai] =
+        upstreams.each_ref().map(|it| format!("http://{}", it.address));
+    let gateway = Gateway::start(&format!(
+        "{}{}{}{}{UNLIMITED}{POLICIES}",
+        route("redacting", "redacting", &redacting, ""),
+        route("blocking", "blocking", &blocking, ""),
+        route("gentle", "graceful", &gentle, ""),
+        route("openai", "redacting", &openai, "dialect = \"openai\"\n"),
+    ));
+    let answer = |route: &str| exchange(gateway.proxy, &post(&format!("/{route}/api/ask"), "", "{}"));
+    let expected = format!("It is {MASKED} so");
+    let redacted = answer("redacting");
+    assert_eq!(
+        (redacted.status, redacted.text(), redacted.header("content-length")),
+        (200, expected.clone(), None)
+    );
+    assert_eq!(answer("gentle").text(), "It is ");
+    let (whole, broken) = (raw(gateway.proxy, "/gentle/api/ask"), raw(gateway.proxy, "/blocking/api/ask"));
+    assert!(whole.ends_with("0\r\n\r\n") && !broken.ends_with("0\r\n\r\n"), "{broken}");
+    assert!(broken.contains("It ") && !broken.contains(&token[..8]), "{broken}");
+    let whole = answer("openai");
+    assert_eq!((whole.text(), whole.header("content-length").is_some()), (expected, true));
+}
+
+/// Returns all that comes back on a connection, as it comes.
+fn raw(proxy: SocketAddr, path: &str) -> String {
+    let mut connection = TcpStream::connect(proxy).expect("a connection");
+    let request =
+        format!("POST {path} HTTP/1.1\r\nhost: gw\r\nconnection: close\r\ncontent-length: 2\r\n\r\n{{}}");
+    connection.write_all(request.as_bytes()).expect("sent");
+    let mut answer = Vec::new();
+    let _ = connection.read_to_end(&mut answer);
+    String::from_utf8(answer).expect("UTF-8")
 }
 
 #[test]

@@ -174,6 +174,10 @@ fn strangers_make_nobody_forget_the_pins_of_others() {
     }
     assert!(pins.known.lock().callers.values().map(|caller| caller.pins.len()).sum::<usize>() <= PINS_MAX);
     assert!(changed(&pins, "known", SENDS, 1));
+    // Who is a stranger is known after a restart, too.
+    let again = open(&store);
+    let tools = |pins: &Pins| pins.known.lock().callers.values().filter(|it| it.is_stranger).count();
+    assert_eq!(tools(&again), tools(&pins));
 }
 
 #[test]

@@ -25,7 +25,7 @@ static PLACES: LazyLock<HashMap<&str, u16>> = LazyLock::new(|| WORDS.lines().zip
 pub fn kept(value: &[u8]) -> bool {
     value.len() >= PASSWORD_BYTES_MIN
         && !shape::is_common_password(value)
-        && !shape::says_password(value)
+        && (!shape::says_password(value) || shape::is_embellished(value))
         && shape::not_placeholder(value)
         && !value.windows(2).any(|pair| pair == b"->" || pair == b"::")
         && !matches!(value.first(), Some(b'$' | b'%' | b'{' | b'[' | b'<' | b'('))

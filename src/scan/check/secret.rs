@@ -189,8 +189,7 @@ pub fn url_credentials(value: &[u8]) -> bool {
     let name = host_name(host.get(1..).unwrap_or_default());
     user != password
         && is_kept_password(password)
-        && !is_documentation_host(&name)
-        && (!is_this_host(&name) || strong_or_rare(password))
+        && (!is_documentation_host(&name) && !is_this_host(&name) || strong_or_rare(password))
 }
 
 /// Returns the value's host behind a user and a password made from it.
@@ -351,7 +350,7 @@ fn after_prefix(value: &[u8]) -> Option<&[u8]> {
 fn is_kept_password(password: &[u8]) -> bool {
     password.len() >= 6
         && !shape::is_common_password(password)
-        && (!shape::says_password(password) || is_disguised(password))
+        && (!shape::says_password(password) || is_disguised(password) || shape::is_embellished(password))
         && shape::not_placeholder(password)
         && !matches!(password.first(), Some(b'$' | b'%' | b'{' | b'[' | b'<'))
 }

@@ -32,8 +32,6 @@ const PLACEHOLDER_WORDS: &[&str] = &[
     "keyhere",
     "enter_",
     "fixme",
-    "hunter2",
-    "letmein",
     "notreal",
     "not_real",
     "not-real",
@@ -44,6 +42,17 @@ const PLACEHOLDER_WORDS: &[&str] = &[
     "deadbeef",
     "cafebabe",
     "lorem",
+    "xxxx",
+    "****",
+    "...",
+    "____",
+    "----",
+];
+
+/// Words of passwords that stand in examples, and in passwords that somebody took care to choose.
+const PASSWORD_WORDS: &[&str] = &[
+    "hunter2",
+    "letmein",
     "mysecret",
     "my_secret",
     "my-secret",
@@ -52,11 +61,6 @@ const PLACEHOLDER_WORDS: &[&str] = &[
     "super_secret",
     "super-secret",
     "topsecret",
-    "xxxx",
-    "****",
-    "...",
-    "____",
-    "----",
 ];
 
 /// What is typed rather than drawn: parts of the alphabet, of the numbers and of the keyboard.
@@ -109,8 +113,16 @@ const COMMON_PASSWORDS: &[&str] = &[
 
 /// Characters that repeat before a value counts as a mask.
 const RUN_MAX: usize = 5;
+/// For so many bytes of a value such a run may be one longer: it comes by chance in a long one.
+const RUN_SHARE: usize = 20;
 /// The part of a long value that may be a run of `A`: so tokens that are records in base64 write zeros.
 const ZEROS_SHARE: usize = 10;
+/// Words of so many letters come by chance in values that are drawn …
+const SHORT_WORD_BYTES: usize = 4;
+/// … of at least so many bytes.
+const DRAWN_BYTES_MIN: usize = 20;
+/// The fewest bytes of a password that was chosen with care around a word.
+const EMBELLISHED_BYTES_MIN: usize = 10;
 /// Characters that count up or down before a value counts as typed, not drawn.
 const SEQUENCE_MAX: usize = 6;
 /// Share of neighbours of different class below which letters and digits read as an identifier.
@@ -150,7 +162,8 @@ pub fn not_placeholder(value: &[u8]) -> bool {
 pub fn not_mask(value: &[u8]) -> bool {
     let lower = value.to_ascii_lowercase();
     let counted = longest_step(&lower, 1).max(longest_step(&lower, -1));
-    !(holds(&lower, PLACEHOLDER_WORDS)
+    !(stands_in(value, &lower)
+        || holds(&lower, PASSWORD_WORDS) && !is_embellished(value)
         || holds(&lower, TEMPLATE_MARKS)
         || REFERENCES.iter().any(|mark| lower.starts_with(mark.as_bytes()))
         || holds_run(value)
@@ -161,8 +174,36 @@ pub fn not_mask(value: &[u8]) -> bool {
 }
 
 fn holds_run(value: &[u8]) -> bool {
-    let zeros_max = RUN_MAX.max(value.len() / ZEROS_SHARE);
-    value.chunk_by(|a, b| a == b).any(|run| run.len() >= if run[0] == b'A' { zeros_max } else { RUN_MAX })
+    let most = RUN_MAX + value.len() / RUN_SHARE;
+    let zeros_max = most.max(value.len() / ZEROS_SHARE);
+    value.chunk_by(|a, b| a == b).any(|run| run.len() >= if run[0] == b'A' { zeros_max } else { most })
+}
+
+/// Tells whether a word of examples stands in `value`. A short one within others comes by chance in a long value of
+/// letters of both cases and digits.
+fn stands_in(value: &[u8], lower: &[u8]) -> bool {
+    let has = |is: fn(&u8) -> bool| value.iter().any(is);
+    let is_drawn = value.len() >= DRAWN_BYTES_MIN
+        && has(u8::is_ascii_lowercase)
+        && has(u8::is_ascii_uppercase)
+        && has(u8::is_ascii_digit);
+    let is_apart = |at: usize, word: &str| {
+        let is_sign = |at: Option<usize>| {
+            at.and_then(|at| lower.get(at)).is_none_or(|byte| !byte.is_ascii_alphanumeric())
+        };
+        is_sign(at.checked_sub(1)) || is_sign(Some(at + word.len()))
+    };
+    PLACEHOLDER_WORDS.iter().any(|word| {
+        let mut places = memchr::memmem::find_iter(lower, word.as_bytes());
+        let is_short = word.len() <= SHORT_WORD_BYTES && word.bytes().all(|byte| byte.is_ascii_alphabetic());
+        places.any(|at| !is_short || !is_drawn || is_apart(at, word))
+    })
+}
+
+/// Tells whether `value` is a password of all classes, and of more than a word.
+pub fn is_embellished(value: &[u8]) -> bool {
+    value.len() >= EMBELLISHED_BYTES_MIN
+        && (0..4).all(|wanted| value.iter().any(|byte| class(*byte) == wanted))
 }
 
 fn holds(lower: &[u8], words: &[&str]) -> bool {
@@ -215,7 +256,7 @@ pub fn strong_password(value: &[u8]) -> bool {
         && value.iter().any(u8::is_ascii_digit)
         && not_placeholder(value)
         && !is_common_password(value)
-        && !says_password(value)
+        && (!says_password(value) || is_embellished(value))
         && !is_uuid(value)
 }
 

@@ -155,7 +155,8 @@ impl Carrier {
             StreamFormat::Sse
             | StreamFormat::Ndjson
             | StreamFormat::TypedLines
-            | StreamFormat::AmazonEvents => events.concat(),
+            | StreamFormat::AmazonEvents
+            | StreamFormat::Text => events.concat(),
         }
     }
 
@@ -168,10 +169,11 @@ impl Carrier {
             StreamFormat::Sse if event.is_empty() => format!("data: {payload}\n\n"),
             StreamFormat::Sse => format!("event: {event}\ndata: {payload}\n\n"),
             StreamFormat::Ndjson => format!("{payload}\n"),
-            // Frames are no text: `frames` has their tests, `typed` those of typed lines.
-            StreamFormat::JsonArray | StreamFormat::TypedLines | StreamFormat::AmazonEvents => {
-                payload.to_owned()
-            }
+            // Frames are no text: `frames` has their tests, `typed` those of typed lines, `plain` those of texts.
+            StreamFormat::JsonArray
+            | StreamFormat::TypedLines
+            | StreamFormat::AmazonEvents
+            | StreamFormat::Text => payload.to_owned(),
         }
     }
 
@@ -183,9 +185,10 @@ impl Carrier {
                 let data = stream.lines().filter_map(|line| line.strip_prefix("data: "));
                 data.filter(|data| *data != "[DONE]").map(json).collect()
             }
-            StreamFormat::Ndjson | StreamFormat::TypedLines | StreamFormat::AmazonEvents => {
-                stream.lines().map(json).collect()
-            }
+            StreamFormat::Ndjson
+            | StreamFormat::TypedLines
+            | StreamFormat::AmazonEvents
+            | StreamFormat::Text => stream.lines().map(json).collect(),
             StreamFormat::JsonArray => elements(stream),
         };
         payloads.iter().filter_map(|payload| payload.pointer(self.pointer)?.as_str()).collect()

@@ -148,7 +148,7 @@ fn last_payload(format: StreamFormat, stream: &str) -> Value {
             let mut payloads = stream.lines().filter_map(|line| line.strip_prefix("data: "));
             parse(payloads.rfind(|payload| *payload != "[DONE]").expect("a payload"))
         }
-        StreamFormat::Ndjson | StreamFormat::TypedLines | StreamFormat::AmazonEvents => {
+        StreamFormat::Ndjson | StreamFormat::TypedLines | StreamFormat::AmazonEvents | StreamFormat::Text => {
             parse(stream.lines().next_back().expect("a line"))
         }
         StreamFormat::JsonArray => {

@@ -19,6 +19,7 @@ mod memo;
 mod names;
 mod peers;
 mod pieces;
+mod plain;
 mod policies;
 mod quoted;
 mod refused;
@@ -176,7 +177,7 @@ impl Bench {
         Vault::new(self.key.clone())
     }
 
-    fn with_inspector<T>(&self, case: Case<'_>, run: impl FnOnce(&Inspector<'_>) -> T) -> T {
+    pub fn with_inspector<T>(&self, case: Case<'_>, run: impl FnOnce(&Inspector<'_>) -> T) -> T {
         let policy = self.rules.policy(case.policy).expect("a policy");
         let dialect = self.rules.dialects.get(case.dialect).expect("a dialect");
         run(&Inspector {

@@ -35,7 +35,8 @@ impl DataProvider for ToolsProvider {
     }
 }
 
-/// Returns the keys under which pins are hashed: each goes with the key of its caller's name.
+/// Returns the keys under which pins are hashed: each goes with the key of its caller's name. Nobody waits for a database
+/// here: the pins of a name whose key is being made there are forgotten once it has one.
 pub fn pin_keys(keyring: &Arc<Keyring>) -> PinKeys {
     fn found(keyring: &Keyring, name: &str) -> Option<PinKey> {
         let (secret, standing) = keyring.secret_of(name, PURPOSE)?;
@@ -44,7 +45,7 @@ pub fn pin_keys(keyring: &Arc<Keyring>) -> PinKeys {
     let (making, finding) = (Arc::clone(keyring), Arc::clone(keyring));
     PinKeys {
         make: Box::new(move |name| {
-            making.seal(name);
+            making.at_hand(name, Standing::of(name));
             found(&making, name)
         }),
         find: Box::new(move |name| found(&finding, name)),

@@ -40,6 +40,35 @@ fn placeholders_are_told_from_values() {
 }
 
 #[test]
+fn what_comes_by_chance_in_a_long_value_makes_no_placeholder_of_it() {
+    for value in [
+        "lWhvTodoDZaIQTaoM6SvPQjKCuY3Qa1n9Ce2",
+        "00000f2a9c3b7e1d8f2a4c6e0b9d7f1b",
+        "aaaaa7K2mQx9vTzLpW4rYbN8sHd3Fg",
+    ] {
+        assert!(not_placeholder(value.as_bytes()), "{value}");
+    }
+    for value in [
+        "lWhvtododzaiqtaom6svpqjkcuy3",
+        "Your7K2mQx9vTzLpW4rYbN8s",
+        "sk-fake-7K2mQx9vTzLpW4rYbN8s",
+        "aaaaaaa7K2mQx9vTzLpW4rYbN8sHd",
+    ] {
+        assert!(!not_placeholder(value.as_bytes()), "{value}");
+    }
+}
+
+#[test]
+fn a_word_of_passwords_stands_in_unless_somebody_took_care() {
+    for value in ["SuperSecret#42", "TopSecret!2024", "Letmein_90210"] {
+        assert!(not_placeholder(value.as_bytes()), "{value}");
+    }
+    for value in ["supersecret", "hunter2", "mypassword1", "my_secret_1", "letmein!"] {
+        assert!(!not_placeholder(value.as_bytes()), "{value}");
+    }
+}
+
+#[test]
 fn references_and_keys_of_manuals_stand_in_only_as_a_whole() {
     let manual = ["sk_test_", "4eC39HqLyjWDarjtT1zdp7dc"].concat();
     for value in
