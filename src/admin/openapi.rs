@@ -42,7 +42,9 @@ use super::call::Call;
 use super::call::text;
 use super::dashboard::assets;
 use super::edge::PATH_PARAMETER_BYTES_MAX;
+use super::resource::config::ConfigTrial;
 use super::routes::Access;
+use super::routes::DRY_RUN;
 use super::routes::IF_MATCH;
 use super::routes::Media;
 use super::routes::Route;
@@ -194,6 +196,9 @@ fn operation(route: &Route, example: Example) -> Operation {
     for (name, place) in route.query.iter().map(|name| (name, ParameterIn::Query)).chain(fields) {
         operation = operation.parameter(parameter(route.path, name, place, Required::False));
     }
+    if route.success == 201 && route.query.contains(&DRY_RUN) {
+        operation = operation.response("200", trial());
+    }
     for (status, meaning) in failures(route) {
         let mut response = Response::new(meaning);
         response.content.insert("application/json".to_owned(), refusal(route, status).into());
@@ -242,6 +247,15 @@ fn success(route: &Route, example: Option<Value>) -> Response {
     for (media, content) in contents.into_iter().chain(others) {
         response.content.insert(media.to_owned(), content.into());
     }
+    response
+}
+
+/// Returns the answer to what would create something, and is only tried.
+fn trial() -> Response {
+    let mut content = content(schema::<ConfigTrial>());
+    content.example = examples().remove("PUT /api/v1/config").and_then(|example| example.response);
+    let mut response = Response::new("it was only tried (`dry_run=true`)");
+    response.content.insert("application/json".to_owned(), content.into());
     response
 }
 

@@ -288,10 +288,7 @@ impl Reloader {
         run: Run,
     ) -> Result<Change, ChangeError> {
         let current = self.current();
-        let etag = &current.revision.etag;
-        if if_match.is_some_and(|expected| expected != etag && expected != "*") {
-            return Err(ChangeError::Stale { etag: etag.clone() });
-        }
+        ensure_fresh(&current, if_match)?;
         let place = Place { source: source.as_str().into(), line: None, column: None };
         let (layer, mut faults) = self.heard(source, run, read_patch(patch, place))?;
         let document = patched(&current.document, layer, &self.loading.defaults, source);
@@ -404,6 +401,17 @@ impl Reloader {
 
     fn announce(&self, announcement: &Announcement) {
         self.listeners.read().iter().for_each(|listener| listener(announcement));
+    }
+}
+
+/// Refuses a change of what is not in force any more.
+fn ensure_fresh(current: &Current, if_match: Option<&str>) -> Result<(), ChangeError> {
+    let etag = &current.revision.etag;
+    match if_match {
+        Some(expected) if expected != etag && expected != "*" => {
+            Err(ChangeError::Stale { etag: etag.clone() })
+        }
+        Some(_) | None => Ok(()),
     }
 }
 

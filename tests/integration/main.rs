@@ -14,6 +14,7 @@ mod cli;
 mod clients;
 mod cluster;
 mod compliance;
+mod configuration;
 mod crash;
 mod dashboard;
 mod doctor;

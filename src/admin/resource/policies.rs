@@ -10,6 +10,8 @@ use serde_json::json;
 use utoipa::ToSchema;
 
 use super::config;
+use super::config::ConfigTrial;
+use super::config::DryRun;
 use super::wire::threshold;
 use crate::admin::Office;
 use crate::admin::call::Answer;
@@ -69,6 +71,16 @@ pub struct PolicyEntry {
     pub definition: Value,
 }
 
+/// What a change answers: the policy after it, or what a trial found.
+#[derive(Serialize, ToSchema)]
+#[serde(untagged)]
+pub enum PolicyChanged {
+    /// It was made.
+    Made(Box<PolicyEntry>),
+    /// It was only tried (`dry_run=true`).
+    Tried(ConfigTrial),
+}
+
 /// What a policy does about a category.
 #[derive(Serialize, ToSchema)]
 pub struct CategoryEntry {
@@ -114,6 +126,16 @@ pub struct Removed {
     pub revision: u64,
 }
 
+/// What a removal answers: that it was made, or what a trial found.
+#[derive(Serialize, ToSchema)]
+#[serde(untagged)]
+pub enum PolicyRemoved {
+    /// It was made.
+    Made(Removed),
+    /// It was only tried (`dry_run=true`).
+    Tried(ConfigTrial),
+}
+
 /// When a policy came, and when it last changed.
 #[derive(Clone, Copy, Default)]
 struct Age {
@@ -139,6 +161,7 @@ pub async fn read(call: Call) -> Answer {
 
 /// `POST /api/v1/policies`.
 pub async fn create(call: Call) -> Answer {
+    let run = call.query::<DryRun>()?.run();
     let mut definition = call.object()?;
     let Some(Value::String(id)) = definition.remove("id") else {
         return Err(ApiError::Invalid("id: expected the name of the policy".to_owned()));
@@ -149,12 +172,16 @@ pub async fn create(call: Call) -> Answer {
         Some(_) => Err(ChangeError::PolicyTaken),
         None => Ok(Value::Object(definition.clone())),
     };
-    let change = put(&call, id.as_str(), definition, "policy_created").await?;
+    let change = put(&call, id.as_str(), run, definition, "policy_created").await?;
+    if run == Run::Dry {
+        return tried(&call, &change);
+    }
     config::tagged(with_status(http::StatusCode::CREATED, &shown(&call, id.as_str()).await?)?, &change.etag)
 }
 
 /// `PUT /api/v1/policies/{id}`.
 pub async fn replace(call: Call) -> Answer {
+    let run = call.query::<DryRun>()?.run();
     let id = call.parameter("id").to_owned();
     let wanted = call.object()?;
     policy_in(&call.office.reloader.current().document, &id).ok_or_else(unknown)?;
@@ -163,12 +190,16 @@ pub async fn replace(call: Call) -> Answer {
         let before = policy_in(document, &changed).cloned().unwrap_or_default();
         Ok(Value::Object(difference(&before, wanted.clone())))
     };
-    let change = put(&call, &id, definition, "policy_changed").await?;
+    let change = put(&call, &id, run, definition, "policy_changed").await?;
+    if run == Run::Dry {
+        return tried(&call, &change);
+    }
     config::tagged(ok(&shown(&call, &id).await?)?, &change.etag)
 }
 
 /// `DELETE /api/v1/policies/{id}`.
 pub async fn remove(call: Call) -> Answer {
+    let run = call.query::<DryRun>()?.run();
     let id = call.parameter("id").to_owned();
     let ruleset = call.office.reloader.handle().load();
     ruleset.policy(&id).ok_or_else(unknown)?;
@@ -176,7 +207,10 @@ pub async fn remove(call: Call) -> Answer {
     if !users.is_empty() {
         return Err(ApiError::Conflict(format!("the policy is in use by {}", users.join(", "))));
     }
-    let change = put(&call, &id, |_| Ok(Value::Null), "policy_removed").await?;
+    let change = put(&call, &id, run, |_| Ok(Value::Null), "policy_removed").await?;
+    if run == Run::Dry {
+        return tried(&call, &change);
+    }
     config::tagged(ok(&Removed { status: "removed", id, revision: change.revision })?, &change.etag)
 }
 
@@ -184,20 +218,25 @@ pub async fn remove(call: Call) -> Answer {
 async fn put(
     call: &Call,
     id: &str,
+    run: Run,
     definition: impl Fn(&Document) -> Result<Value, ChangeError> + Send + 'static,
     event_type: &str,
 ) -> Result<Change, ApiError> {
     let (author, if_match, name) = (call.author(), call.if_match()?, id.to_owned());
-    let change = config::changed(call, Run::Real, move |reloader| {
+    let change = config::changed(call, run, move |reloader| {
         let patch = |document: &Document| Ok(json!({ "policies": { &name: definition(document)? } }));
-        reloader.patch_by(patch, &author, if_match.as_deref(), Run::Real)
+        reloader.patch_by(patch, &author, if_match.as_deref(), run)
     })
     .await?;
-    if let Some(event) = config::event(call, Run::Real, event_type, &change) {
+    if let Some(event) = config::event(call, run, event_type, &change) {
         let message = format!("revision {} changed the policy {id}", change.revision);
         call.office.record(AuditEvent { policy: Some(id.to_owned()), message, ..event }).await;
     }
     Ok(change)
+}
+
+fn tried(call: &Call, change: &Change) -> Answer {
+    config::answer(Run::Dry, change, call.office.reloader.current().revision.number)
 }
 
 fn policy_in<'d>(document: &'d Document, id: &str) -> Option<&'d Map<String, Value>> {

@@ -5,11 +5,14 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::config;
+use super::config::ConfigTrial;
+use super::config::DryRun;
 use crate::admin::call::Answer;
 use crate::admin::call::Call;
 use crate::admin::call::ok;
 use crate::admin::error::ApiError;
 use crate::policy::profile;
+use crate::policy::reload::Reloader;
 use crate::policy::reload::Run;
 
 /// One profile.
@@ -44,6 +47,16 @@ pub struct Application {
     pub profile: String,
 }
 
+/// What an application answers: that it was made, or what a trial found.
+#[derive(Serialize, ToSchema)]
+#[serde(untagged)]
+pub enum ProfileApplied {
+    /// It was made.
+    Made(Applied),
+    /// It was only tried (`dry_run=true`).
+    Tried(ConfigTrial),
+}
+
 /// A profile that was put in force.
 #[derive(Serialize, ToSchema)]
 pub struct Applied {
@@ -71,16 +84,21 @@ pub async fn list(_call: Call) -> Answer {
 
 /// `POST /api/v1/profiles/apply`.
 pub async fn apply(call: Call) -> Answer {
+    let run = call.query::<DryRun>()?.run();
     let wanted = call.json::<Application>()?.profile;
     let Some(found) = profile::find(&wanted) else {
         let known = profile::valid_names().into_iter().map(str::to_owned).collect();
         let message = "there is no such profile".to_owned();
         return Err(ApiError::UnknownName { message, key: "valid_profiles", known });
     };
-    let author = call.author();
-    let change =
-        config::changed(&call, Run::Real, move |reloader| reloader.apply_profile(found.id, &author)).await?;
-    config::announce(&call, Run::Real, "profile_applied", &change).await;
+    let (author, if_match) = (call.author(), call.if_match()?);
+    let apply =
+        move |reloader: &Reloader| reloader.apply_profile(found.id, &author, if_match.as_deref(), run);
+    let change = config::changed(&call, run, apply).await?;
+    if run == Run::Dry {
+        return config::answer(run, &change, call.office.reloader.current().revision.number);
+    }
+    config::announce(&call, run, "profile_applied", &change).await;
     let applied =
         Applied { status: "applied", profile: wanted, revision: change.revision, changed: change.changed };
     config::tagged(ok(&applied)?, &change.etag)

@@ -11,6 +11,7 @@ use crate::admin::call::Call;
 use crate::admin::call::ok;
 use crate::admin::error::ApiError;
 use crate::clock::rfc3339;
+use crate::policy::reload::Reloader;
 use crate::policy::revision::REVISIONS_MAX;
 use crate::policy::revision::Revision;
 
@@ -76,8 +77,9 @@ pub async fn list(call: Call) -> Answer {
 pub async fn rollback(call: Call) -> Answer {
     let run = call.query::<DryRun>()?.run();
     let wanted = call.json::<Rollback>()?.revision;
-    let author = call.author();
-    let change = config::changed(&call, run, move |reloader| reloader.rollback(wanted, &author, run)).await?;
+    let (author, if_match) = (call.author(), call.if_match()?);
+    let back = move |reloader: &Reloader| reloader.rollback(wanted, &author, if_match.as_deref(), run);
+    let change = config::changed(&call, run, back).await?;
     config::announce(&call, run, "config_rolled_back", &change).await;
     config::answer(run, &change, call.office.reloader.current().revision.number)
 }

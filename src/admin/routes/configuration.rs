@@ -1,5 +1,6 @@
 //! The configuration, its revisions, profiles, policies and guardrails.
 
+use super::DRY_RUN;
 use super::IF_MATCH;
 use super::Route;
 use super::by;
@@ -28,7 +29,7 @@ pub(super) fn rows() -> Vec<Route> {
         .takes(schema::<config::ConfigPatch>())
         .gives(schema::<config::ConfigChanged>())
         .fields(&[IF_MATCH])
-        .query(&["dry_run"]),
+        .query(&[DRY_RUN]),
         get(
             "/api/v1/config/revisions",
             "config:read",
@@ -43,19 +44,23 @@ pub(super) fn rows() -> Vec<Route> {
             by!(revisions::rollback),
             "Puts an earlier revision in force again",
         )
-        .query(&["dry_run"])
+        .fields(&[IF_MATCH])
+        .query(&[DRY_RUN])
         .takes(schema::<revisions::Rollback>())
         .gives(schema::<config::ConfigChanged>()),
         get("/api/v1/profiles", "config:read", by!(profiles::list), "Lists the deployment profiles")
             .gives(schema::<profiles::ProfileList>()),
         post("/api/v1/profiles/apply", "config:write", by!(profiles::apply), "Puts a profile in force")
+            .fields(&[IF_MATCH])
+            .query(&[DRY_RUN])
             .takes(schema::<profiles::Application>())
-            .gives(schema::<profiles::Applied>()),
+            .gives(schema::<profiles::ProfileApplied>()),
         get("/api/v1/policies", "policies:read", by!(policies::list), "Lists the detection policies")
             .gives(schema::<policies::PolicyList>()),
         post("/api/v1/policies", "config:write", by!(policies::create), "Adds a policy")
             .created()
             .fields(&[IF_MATCH])
+            .query(&[DRY_RUN])
             .takes(schema::<policies::NewPolicy>())
             .gives(schema::<policies::PolicyEntry>()),
         get("/api/v1/detectors", "policies:read", by!(detectors::list), "Lists everything that can be found")
@@ -71,8 +76,9 @@ pub(super) fn rows() -> Vec<Route> {
             .gives(schema::<policies::PolicyEntry>()),
         put("/api/v1/policies/{id}", "config:write", by!(policies::replace), "Replaces one policy")
             .fields(&[IF_MATCH])
+            .query(&[DRY_RUN])
             .takes(schema::<policies::PolicyDefinition>())
-            .gives(schema::<policies::PolicyEntry>()),
+            .gives(schema::<policies::PolicyChanged>()),
         delete(
             "/api/v1/policies/{id}",
             "config:write",
@@ -80,6 +86,7 @@ pub(super) fn rows() -> Vec<Route> {
             "Removes a policy that nothing uses",
         )
         .fields(&[IF_MATCH])
-        .gives(schema::<policies::Removed>()),
+        .query(&[DRY_RUN])
+        .gives(schema::<policies::PolicyRemoved>()),
     ]
 }

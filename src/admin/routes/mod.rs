@@ -31,6 +31,9 @@ use crate::access::role::Permission;
 /// The header field that names the state a change is made from.
 pub const IF_MATCH: &str = "If-Match";
 
+/// The parameter that has a change only tried.
+pub const DRY_RUN: &str = "dry_run";
+
 /// Who may call a route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {

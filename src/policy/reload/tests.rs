@@ -306,12 +306,12 @@ fn a_way_back_is_a_new_revision() {
     let mut world = World::default();
     let (reloader, _) = world.start();
     let first = reloader.current().revision.etag.clone();
-    reloader.apply_profile("quickstart", &by("ann")).unwrap();
+    reloader.apply_profile("quickstart", &by("ann"), None, Run::Real).unwrap();
     assert_eq!(secrets(&reloader), Mode::Monitor);
-    let back = reloader.rollback(1, &by("bob"), Run::Real).unwrap();
+    let back = reloader.rollback(1, &by("bob"), None, Run::Real).unwrap();
     assert_eq!((back.revision, back.etag, secrets(&reloader)), (3, first, Mode::Block));
-    assert!(matches!(reloader.rollback(9, &by("bob"), Run::Real), Err(ChangeError::UnknownRevision)));
-    assert!(matches!(reloader.apply_profile("nobody", &by("x")), Err(ChangeError::UnknownProfile)));
+    assert!(matches!(reloader.rollback(9, &by("bob"), None, Run::Real), Err(ChangeError::UnknownRevision)));
+    assert!(matches!(reloader.apply_profile("nobody", &by("x"), None, Run::Real), Err(ChangeError::UnknownProfile)));
     let kept = reloader.revisions().newest(9).unwrap();
     let story: Vec<&str> = kept.iter().map(|revision| revision.source.as_str()).collect();
     assert_eq!(story, ["rollback", "profile", "start"]);
@@ -381,7 +381,7 @@ fn only_some_lead_a_providers_key_elsewhere() {
     for patch in moves {
         assert!(out_of_reach(reloader.patch(patch.clone(), &by("ann"), None, Run::Dry)), "{patch}");
     }
-    assert!(out_of_reach(reloader.rollback(1, &by("ann"), Run::Real)), "the key went elsewhere then");
+    assert!(out_of_reach(reloader.rollback(1, &by("ann"), None, Run::Real)), "the key went elsewhere then");
     for patch in [with("path_prefix", json!("/x")), json!({ "routes": [route, second] })] {
         reloader.patch(patch, &by("ann"), None, Run::Dry).unwrap();
     }
@@ -389,7 +389,7 @@ fn only_some_lead_a_providers_key_elsewhere() {
     let moved =
         reloader.patch(with("upstream", json!("https://two.example")), &root, None, Run::Real).unwrap();
     assert_eq!((moved.revision, moved.changed.join(",")), (3, "routes".to_owned()));
-    reloader.rollback(1, &root, Run::Real).unwrap();
+    reloader.rollback(1, &root, None, Run::Real).unwrap();
 }
 
 #[test]
@@ -451,8 +451,8 @@ fn where_the_log_goes_is_for_files_and_what_of_it_for_administrators() {
     }
     reloader.patch(quiet, &root, None, Run::Real).unwrap();
     assert_eq!(sinks(&reloader)[0]["min_severity"], "critical");
-    assert!(out_of_reach(reloader.rollback(1, &by("ann"), Run::Real)));
-    reloader.rollback(1, &root, Run::Real).unwrap();
+    assert!(out_of_reach(reloader.rollback(1, &by("ann"), None, Run::Real)));
+    reloader.rollback(1, &root, None, Run::Real).unwrap();
     assert!(sinks(&reloader)[0].get("min_severity").is_none());
     // A file that names none any more means it.
     world.write("");
@@ -478,7 +478,7 @@ fn revisions_of_a_release_that_kept_no_sinks_let_none_fall_silent() {
     let (reloader, origin) = world.start();
     assert!(matches!(origin, Origin::StoredRevisionUnsure), "{origin:?}");
     assert_eq!((secrets(&reloader), sinks(&reloader)[0]["name"].clone()), (Mode::Monitor, json!("soc")));
-    reloader.rollback(old.number, &by("ann"), Run::Real).unwrap();
+    reloader.rollback(old.number, &by("ann"), None, Run::Real).unwrap();
     assert_eq!(sinks(&reloader)[0]["name"], "soc");
     world.write(&SINK.replace("soc", "other"));
     reloader.reload_file().unwrap().unwrap();

@@ -11,6 +11,7 @@ use super::ChangeError;
 use super::Draft;
 use super::Reloader;
 use super::Run;
+use super::ensure_fresh;
 use crate::document::Document;
 use crate::policy::build::restored;
 use crate::policy::build::rules_of;
@@ -44,9 +45,15 @@ impl Reloader {
     /// # Errors
     ///
     /// As every change, and for a name that no profile has.
-    pub fn apply_profile(&self, id: &str, author: &Author) -> Result<Change, ChangeError> {
+    pub fn apply_profile(
+        &self,
+        id: &str,
+        author: &Author,
+        if_match: Option<&str>,
+        run: Run,
+    ) -> Result<Change, ChangeError> {
         let patch = Value::Object(profile::find(id).ok_or(ChangeError::UnknownProfile)?.patch);
-        self.in_turn(|| self.patch_as(patch.clone(), author, RevisionSource::Profile, None, Run::Real))
+        self.in_turn(|| self.patch_as(patch.clone(), author, RevisionSource::Profile, if_match, run))
     }
 
     /// Puts the rules of an earlier revision in force again, as a new revision.
@@ -54,8 +61,17 @@ impl Reloader {
     /// # Errors
     ///
     /// As every change, for a revision that is not kept, and for one that is out of the author's reach.
-    pub fn rollback(&self, number: u64, author: &Author, run: Run) -> Result<Change, ChangeError> {
-        self.in_turn(|| self.go_back(number, author, run))
+    pub fn rollback(
+        &self,
+        number: u64,
+        author: &Author,
+        if_match: Option<&str>,
+        run: Run,
+    ) -> Result<Change, ChangeError> {
+        self.in_turn(|| {
+            ensure_fresh(&self.current(), if_match)?;
+            self.go_back(number, author, run)
+        })
     }
 
     fn go_back(&self, number: u64, author: &Author, run: Run) -> Result<Change, ChangeError> {

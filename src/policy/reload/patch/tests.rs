@@ -39,7 +39,7 @@ fn what_a_patch_takes_away_has_what_is_built_in() {
     assert!(reloader.handle().load().policy("strict").is_none(), "what is removed stays removed");
     let Revision { number, etag, .. } = reloader.current().revision.clone();
     reloader.patch(json!({"limits": {"scan_ms": 9}}), &by("ann"), None, Run::Real).unwrap();
-    assert_eq!(reloader.rollback(number, &by("ann"), Run::Real).unwrap().etag, etag);
+    assert_eq!(reloader.rollback(number, &by("ann"), None, Run::Real).unwrap().etag, etag);
     drop(reloader);
     let (reloader, origin) = world.start();
     assert!(matches!(origin, Origin::StoredRevision), "{origin:?}");
@@ -56,7 +56,7 @@ fn a_profile_brings_the_built_in_policies_that_it_names() {
         let without = json!({"policies": {"default": {"shadow": null}, "strict": null}});
         reloader.patch(without, &by("ann"), None, Run::Real).unwrap();
         reloader.patch(json!({"policies": {"strict": made}}), &by("ann"), None, Run::Real).unwrap();
-        reloader.apply_profile("production", &by("ann")).unwrap_or_else(|error| panic!("{error:?}"));
+        reloader.apply_profile("production", &by("ann"), None, Run::Real).unwrap_or_else(|error| panic!("{error:?}"));
         assert_eq!(&strict(), expected);
     }
 }

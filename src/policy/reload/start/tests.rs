@@ -79,9 +79,9 @@ fn what_was_made_over_the_network_outlives_an_upgrade_of_an_earlier_release() {
         assert_eq!((has_mine(&reloader), number(&reloader)), (true, 2));
         assert_eq!(reloader.handle().load().limits.documents.entries_max, 2000);
         assert!(reloader.reload_file().unwrap().is_none(), "the files are as they were");
-        reloader.rollback(1, &by("ann"), Run::Real).unwrap();
+        reloader.rollback(1, &by("ann"), None, Run::Real).unwrap();
         assert!(!has_mine(&reloader));
-        reloader.rollback(2, &by("ann"), Run::Real).unwrap();
+        reloader.rollback(2, &by("ann"), None, Run::Real).unwrap();
         assert!(has_mine(&reloader));
     }
 }

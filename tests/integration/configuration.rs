@@ -1,0 +1,103 @@
+//! Changes over the network: what is only tried, what is made of something old, and what is refused by its name.
+
+use serde_json::Value;
+use serde_json::json;
+
+use crate::gateway::Gateway;
+use crate::gateway::UNLIMITED;
+use crate::wire::Response;
+use crate::wire::exchange;
+
+/// One route, which the policy `default` decides on.
+const ROUTE: &str = "[[routes]]\nname = \"all\"\npath_prefix = \"/all\"\nupstream = \"http://127.0.0.1:9\"\n";
+/// What digest nothing has.
+const STALE: &str = "if-match: \"0\"\r\n";
+
+/// Sends a request with the administrator's key.
+fn ask(gateway: &Gateway, method: &str, path: &str, fields: &str, body: &str) -> Response {
+    let (key, length) = (gateway.admin_key(), body.len());
+    let request = format!(
+        "{method} {path} HTTP/1.1\r\nhost: localhost\r\nx-api-key: {key}\r\n{fields}\
+         content-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}"
+    );
+    exchange(gateway.admin, request.as_bytes())
+}
+
+fn gateway() -> Gateway {
+    Gateway::start(&format!("{UNLIMITED}{ROUTE}"))
+}
+
+fn read(gateway: &Gateway, path: &str) -> Value {
+    let answer = ask(gateway, "GET", path, "", "");
+    assert_eq!(answer.status, 200, "{path}: {}", answer.text());
+    answer.json()
+}
+
+/// Every change of the configuration, and what it is about.
+fn changes() -> Vec<(&'static str, &'static str, &'static str)> {
+    vec![
+        ("PUT", "/api/v1/config", r#"{"limits":{"scan_ms":1999}}"#),
+        ("POST", "/api/v1/config/rollback", r#"{"revision":1}"#),
+        ("POST", "/api/v1/profiles/apply", r#"{"profile":"high-security"}"#),
+        ("POST", "/api/v1/policies", r#"{"id":"new","fail_mode":"open"}"#),
+        ("PUT", "/api/v1/policies/mine", r#"{"fail_mode":"closed"}"#),
+        ("DELETE", "/api/v1/policies/mine", ""),
+    ]
+}
+
+#[test]
+fn what_is_only_tried_changes_nothing() {
+    let gateway = gateway();
+    let made = ask(&gateway, "POST", "/api/v1/policies", "", r#"{"id":"mine","fail_mode":"open"}"#);
+    assert_eq!(made.status, 201, "{}", made.text());
+    let (before, events) = (read(&gateway, "/api/v1/config"), "/api/v1/audit?limit=1000");
+    let recorded = || {
+        let page = read(&gateway, events);
+        let entries = page["entries"].as_array().expect("entries").iter();
+        let of_rules = |entry: &&Value| !entry["revision"].is_null() && entry["event_type"] != "exchange";
+        entries.filter(of_rules).count()
+    };
+    let known = recorded();
+    for (method, path, body) in changes() {
+        let tried = ask(&gateway, method, &format!("{path}?dry_run=true"), "", body);
+        let told = tried.json();
+        assert_eq!((tried.status, &told["dry_run"]), (200, &json!(true)), "{method} {path}: {told}");
+        assert_eq!(told["revision"], 2, "{method} {path}");
+        assert!(!told["changed"].as_array().expect("keys").is_empty(), "{method} {path}: {told}");
+        assert_eq!(read(&gateway, "/api/v1/config"), before, "{method} {path}");
+    }
+    assert_eq!(recorded(), known, "what was tried is no change");
+    for (method, path, body) in changes() {
+        let odd = ask(&gateway, method, &format!("{path}?dry_runn=true"), "", body);
+        assert_eq!(odd.status, 400, "{method} {path}: {}", odd.text());
+        assert!(odd.text().contains("dry_runn"), "{}", odd.text());
+    }
+    let unknown = ask(&gateway, "DELETE", "/api/v1/policies/default?dry_run=true", "", "");
+    assert_eq!(unknown.status, 409, "a trial is refused as the change would be: {}", unknown.text());
+    assert_eq!(read(&gateway, "/api/v1/config"), before);
+}
+
+#[test]
+fn no_change_is_made_of_what_is_not_in_force() {
+    let gateway = gateway();
+    let made = ask(&gateway, "POST", "/api/v1/policies", "", r#"{"id":"mine","fail_mode":"open"}"#);
+    assert_eq!(made.status, 201, "{}", made.text());
+    for (method, path, body) in changes() {
+        for path in [path.to_owned(), format!("{path}?dry_run=true")] {
+            let stale = ask(&gateway, method, &path, STALE, body);
+            assert_eq!(stale.status, 412, "{method} {path}: {}", stale.text());
+        }
+    }
+    assert_eq!(read(&gateway, "/api/v1/config")["revision"], 2);
+    for (method, path, body) in changes() {
+        if method == "PUT" && path.ends_with("mine") {
+            // The way back took it along.
+            let made = r#"{"id":"mine","fail_mode":"open"}"#;
+            assert_eq!(ask(&gateway, "POST", "/api/v1/policies", "", made).status, 201);
+        }
+        let fresh = ask(&gateway, "GET", "/api/v1/config", "", "");
+        let fresh = format!("if-match: {}\r\n", fresh.header("etag").expect("a digest"));
+        let answer = ask(&gateway, method, path, &fresh, body);
+        assert!((200..300).contains(&answer.status), "{method} {path}: {}", answer.text());
+    }
+}
