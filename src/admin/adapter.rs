@@ -267,7 +267,9 @@ async fn write(
         let bytes = body.collect().await.map_err(into_pingora)?.to_bytes();
         let silent = session.req_header().method == http::Method::HEAD;
         let length = if silent { told_length(&parts.headers).unwrap_or(bytes.len()) } else { bytes.len() };
-        let head = head(parts.status, &parts.headers, Some(length))?;
+        // One that says that nothing changed is about a body that is not there (RFC 9110, section 8.6).
+        let length = (parts.status != StatusCode::NOT_MODIFIED).then_some(length);
+        let head = head(parts.status, &parts.headers, length)?;
         let mut tasks = vec![HttpTask::Header(Box::new(head), silent || bytes.is_empty())];
         if !silent && !bytes.is_empty() {
             tasks.push(HttpTask::Body(Some(bytes), true));

@@ -192,6 +192,13 @@ pub fn with_status(status: StatusCode, body: &impl Serialize) -> Answer {
     Ok(response)
 }
 
+/// Answers that the caller has already what was asked for.
+pub fn unchanged() -> Response<Body> {
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = StatusCode::NOT_MODIFIED;
+    response
+}
+
 /// Answers 200 with text of some media type.
 ///
 /// # Errors

@@ -300,6 +300,10 @@ impl Arrival {
     }
 
     fn into_call(self, route: &Route, principal: Option<Principal>) -> Result<Call, ApiError> {
+        // What nobody reads would seem to count: `dry_run`, above all.
+        if route.takes_no_query() && self.parts.uri.query().is_some_and(|query| !query.is_empty()) {
+            return Err(ApiError::Invalid("the query is wrong: this path takes no parameters".to_owned()));
+        }
         Ok(Call {
             office: self.office,
             principal,

@@ -46,6 +46,7 @@ use super::resource::config::ConfigTrial;
 use super::routes::Access;
 use super::routes::DRY_RUN;
 use super::routes::IF_MATCH;
+use super::routes::IF_NONE_MATCH;
 use super::routes::Media;
 use super::routes::Route;
 use super::routes::failure;
@@ -198,6 +199,9 @@ fn operation(route: &Route, example: Example) -> Operation {
     }
     if route.success == 201 && route.query.contains(&DRY_RUN) {
         operation = operation.response("200", trial());
+    }
+    if route.fields.contains(&IF_NONE_MATCH) {
+        operation = operation.response("304", Response::new("the caller has it already"));
     }
     for (status, meaning) in failures(route) {
         let mut response = Response::new(meaning);

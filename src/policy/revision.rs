@@ -189,6 +189,19 @@ impl Revisions {
         Ok(records.into_iter().filter_map(|(number, record)| self.revision(number, record)).collect())
     }
 
+    /// Returns how many revisions are kept: between the oldest and the newest none is missing. Blocks.
+    ///
+    /// # Errors
+    ///
+    /// When the store cannot be read.
+    pub fn count(&self) -> Result<usize, StoreError> {
+        let first = |order| -> Result<Option<u64>, StoreError> {
+            Ok(self.table.list(&KeyRange::all(), order, 1)?.first().map(|(number, _)| *number))
+        };
+        let (oldest, newest) = (first(Order::Ascending)?, first(Order::Descending)?);
+        Ok(oldest.zip(newest).map_or(0, |(oldest, newest)| (newest - oldest) as usize + 1))
+    }
+
     /// Returns how many of the revisions that are kept were brought by somebody of these names. Blocks.
     ///
     /// # Errors
@@ -333,6 +346,7 @@ mod tests {
         let numbers: Vec<u64> = revisions.newest(3).unwrap().iter().map(|kept| kept.number).collect();
         assert_eq!(numbers, [last, last - 1, last - 2]);
         assert_eq!(revisions.newest(usize::MAX).unwrap().len(), REVISIONS_MAX);
+        assert_eq!(revisions.count().unwrap(), REVISIONS_MAX);
     }
 
     #[test]

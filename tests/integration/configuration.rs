@@ -101,3 +101,51 @@ fn no_change_is_made_of_what_is_not_in_force() {
         assert!((200..300).contains(&answer.status), "{method} {path}: {}", answer.text());
     }
 }
+
+#[test]
+fn what_the_caller_has_already_is_not_sent_again() {
+    let gateway = gateway();
+    let first = ask(&gateway, "GET", "/api/v1/config", "", "");
+    let etag = first.header("etag").expect("a digest").to_owned();
+    let asked = |tags: &str| ask(&gateway, "GET", "/api/v1/config", &format!("if-none-match: {tags}\r\n"), "");
+    for tags in [etag.clone(), format!("\"0\", {etag}"), format!("W/{etag}"), "*".to_owned()] {
+        let told = asked(&tags);
+        assert_eq!((told.status, told.body.len()), (304, 0), "{tags}");
+        assert_eq!(told.header("etag"), Some(etag.as_str()), "{tags}");
+    }
+    assert_eq!(asked("\"0\"").json(), first.json());
+    let changed = ask(&gateway, "PUT", "/api/v1/config", "", r#"{"limits":{"scan_ms":1999}}"#);
+    assert_eq!(changed.status, 200, "{}", changed.text());
+    assert_eq!(asked(&etag).json()["revision"], 2);
+}
+
+#[test]
+fn a_page_of_revisions_tells_how_many_there_are() {
+    let gateway = gateway();
+    for scan_ms in [1997, 1998, 1999] {
+        let patch = json!({ "limits": { "scan_ms": scan_ms } }).to_string();
+        assert_eq!(ask(&gateway, "PUT", "/api/v1/config", "", &patch).status, 200);
+    }
+    let page = read(&gateway, "/api/v1/config/revisions?limit=2");
+    assert_eq!((&page["total"], page["revisions"].as_array().map(Vec::len)), (&json!(4), Some(2)), "{page}");
+}
+
+#[test]
+fn a_parameter_that_nobody_reads_is_refused() {
+    let gateway = gateway();
+    for (method, path) in [
+        ("GET", "/api/v1/compliance/live"),
+        ("GET", "/api/v1/detectors"),
+        ("GET", "/api/v1/keys"),
+        ("GET", "/api/v1/legal-holds"),
+        ("GET", "/api/v1/config"),
+        ("POST", "/api/v1/keys"),
+        ("POST", "/v1/scan"),
+    ] {
+        let answer = ask(&gateway, method, &format!("{path}?limit=1"), "", "{}");
+        assert_eq!(answer.status, 400, "{method} {path}: {}", answer.text());
+        assert!(answer.text().contains("takes no parameters"), "{}", answer.text());
+    }
+    let probed = ask(&gateway, "GET", "/health?probe=1", "", "");
+    assert_eq!(probed.status, 200, "whoever probes may write what they like");
+}

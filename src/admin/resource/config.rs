@@ -19,6 +19,7 @@ use crate::admin::Office;
 use crate::admin::call::Answer;
 use crate::admin::call::Call;
 use crate::admin::call::ok;
+use crate::admin::call::unchanged;
 use crate::admin::error::ApiError;
 use crate::document::Document;
 use crate::govern::audit::AuditEvent;
@@ -54,8 +55,10 @@ impl DryRun {
 /// `GET /api/v1/config`.
 pub async fn read(call: Call) -> Answer {
     let current = call.office.reloader.current();
-    let answer = ok(&shown(&current.document, current.revision.number))?;
-    tagged(answer, &current.revision.etag)
+    let etag = &current.revision.etag;
+    let answer =
+        if call.has(etag) { unchanged() } else { ok(&shown(&current.document, current.revision.number))? };
+    tagged(answer, etag)
 }
 
 /// A JSON merge patch (RFC 7396) of the reloadable part of the configuration: keys as in `gateway.toml`.
@@ -164,6 +167,13 @@ impl Call {
         let may_move = self.principal.as_ref().is_some_and(|it| it.may(MOVE_KEYS));
         let reach = if may_move { Reach::Secrets } else { Reach::Rules };
         Author { name: self.actor().unwrap_or_default(), reach }
+    }
+
+    /// Tells whether the caller has what is of a digest already, as `If-None-Match` says; what cannot be read says nothing.
+    fn has(&self, etag: &str) -> bool {
+        let lines = self.headers.get_all(header::IF_NONE_MATCH).iter().filter_map(|line| line.to_str().ok());
+        let mut tags = lines.flat_map(|line| line.split(',')).map(str::trim);
+        tags.any(|tag| tag == "*" || tag.strip_prefix("W/").unwrap_or(tag) == etag)
     }
 
     /// Returns the digest the caller believes to be in force; of several, the one that is.

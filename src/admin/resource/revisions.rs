@@ -14,6 +14,7 @@ use crate::clock::rfc3339;
 use crate::policy::reload::Reloader;
 use crate::policy::revision::REVISIONS_MAX;
 use crate::policy::revision::Revision;
+use crate::store::StoreError;
 
 const LISTED_DEFAULT: usize = 100;
 
@@ -39,7 +40,7 @@ pub struct RevisionEntry {
 pub struct RevisionList {
     /// The changes.
     pub revisions: Vec<RevisionEntry>,
-    /// How many are listed.
+    /// How many are kept.
     pub total: usize,
     /// The revision in force.
     pub revision: u64,
@@ -67,10 +68,14 @@ pub async fn list(call: Call) -> Answer {
     }
     let running = call.office.reloader.current().revision.number;
     let office = call.office.clone();
-    let found = tokio::task::spawn_blocking(move || office.reloader.revisions().newest(limit)).await;
-    let found = found.map_err(|_| call.office.panicked())?.map_err(|_| ApiError::Unavailable)?;
-    let revisions: Vec<RevisionEntry> = found.into_iter().map(|revision| entry(revision, running)).collect();
-    ok(&RevisionList { total: revisions.len(), revisions, revision: running })
+    let read = move || {
+        let kept = office.reloader.revisions();
+        Ok::<_, StoreError>((kept.newest(limit)?, kept.count()?))
+    };
+    let found = tokio::task::spawn_blocking(read).await;
+    let (found, total) = found.map_err(|_| call.office.panicked())?.map_err(|_| ApiError::Unavailable)?;
+    let revisions = found.into_iter().map(|revision| entry(revision, running)).collect();
+    ok(&RevisionList { total, revisions, revision: running })
 }
 
 /// `POST /api/v1/config/rollback`.

@@ -2,6 +2,7 @@
 
 use super::DRY_RUN;
 use super::IF_MATCH;
+use super::IF_NONE_MATCH;
 use super::Route;
 use super::by;
 use super::delete;
@@ -19,6 +20,7 @@ use crate::admin::resource::revisions;
 pub(super) fn rows() -> Vec<Route> {
     vec![
         get("/api/v1/config", "config:read", by!(config::read), "Gives the effective configuration")
+            .fields(&[IF_NONE_MATCH])
             .gives(schema::<config::EffectiveConfig>()),
         put(
             "/api/v1/config",

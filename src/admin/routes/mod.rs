@@ -31,6 +31,9 @@ use crate::access::role::Permission;
 /// The header field that names the state a change is made from.
 pub const IF_MATCH: &str = "If-Match";
 
+/// The header field that names the states that the caller has already.
+pub const IF_NONE_MATCH: &str = "If-None-Match";
+
 /// The parameter that has a change only tried.
 pub const DRY_RUN: &str = "dry_run";
 
@@ -155,6 +158,11 @@ impl Route {
             Some(missing) => Err(ApiError::Forbidden(missing)),
             None => Ok(Some(principal)),
         }
+    }
+
+    /// Tells whether the row refuses all parameters of a query. One that takes some says itself which.
+    pub fn takes_no_query(&self) -> bool {
+        self.query.is_empty() && matches!(self.access, Access::Credential | Access::Permission(_))
     }
 
     fn public(mut self) -> Self {
