@@ -56,6 +56,13 @@ pub fn changed_keys(before: &Map<String, Value>, after: &Map<String, Value>) -> 
     changed
 }
 
+/// Returns the paths in which two tables differ, as deep as either has tables.
+pub fn changed_paths(before: &Map<String, Value>, after: &Map<String, Value>) -> Vec<String> {
+    let mut paths = Vec::new();
+    collect_changed(before, after, "", &mut paths);
+    paths
+}
+
 /// Returns the path of a key inside the table at `parent`.
 pub(crate) fn child(parent: &str, key: &str) -> String {
     if parent.is_empty() { key.to_owned() } else { format!("{parent}.{key}") }
@@ -69,6 +76,26 @@ fn collect_replaced(patch: &Map<String, Value>, parent: &str, paths: &mut Vec<St
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
                 paths.push(path);
             }
+        }
+    }
+}
+
+fn collect_changed(
+    before: &Map<String, Value>,
+    after: &Map<String, Value>,
+    parent: &str,
+    paths: &mut Vec<String>,
+) {
+    for key in changed_keys(before, after) {
+        let path = child(parent, &key);
+        match (before.get(&key), after.get(&key)) {
+            (Some(Value::Object(before)), Some(Value::Object(after))) => {
+                collect_changed(before, after, &path, paths);
+            }
+            (Some(Value::Object(alone)), None) | (None, Some(Value::Object(alone))) if !alone.is_empty() => {
+                collect_changed(alone, &Map::new(), &path, paths);
+            }
+            _ => paths.push(path),
         }
     }
 }

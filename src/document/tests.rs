@@ -31,6 +31,20 @@ fn merge_patches_as_the_rfc_shows_them() {
 }
 
 #[test]
+fn tables_differ_as_deep_as_they_go() {
+    let table = |value: serde_json::Value| value.as_object().cloned().unwrap();
+    for (before, after, expected) in [
+        (json!({"a": {"b": 1, "c": 2}}), json!({"a": {"b": 1, "c": 3}}), vec!["a.c"]),
+        (json!({"a": {"b": 1}}), json!({}), vec!["a.b"]),
+        (json!({}), json!({"a": {"b": {"c": [1]}}, "d": {}}), vec!["a.b.c", "d"]),
+        (json!({"a": 1}), json!({"a": {"b": 1}}), vec!["a"]),
+        (json!({"a": [1]}), json!({"a": [1]}), vec![]),
+    ] {
+        assert_eq!(patch::changed_paths(&table(before), &table(after)), expected);
+    }
+}
+
+#[test]
 fn every_key_knows_its_place() {
     let text = "a = 1\n[b]\nc = [\n  { d = 2 },\n]\n  é = 0\n";
     let document = toml::parse("\"é\" = 1\n", "x").map(|d| d.places().of("é").cloned());

@@ -117,7 +117,7 @@
 //! | choosing a request id whose variant of an A/B test lets a text pass | a request that its caller named is drawn by an id that it does not know | `abtest::nobody_chooses_what_judges_a_request_by_its_name` |
 //! | an operator leads the audit log elsewhere, or silences a sink | where it goes is said in files alone; which entries a sink gets takes an administrator | `siem::following::where_entries_go_is_said_in_files_alone`, `policy::reload::tests::where_the_log_goes_is_for_files_and_what_of_it_for_administrators` |
 //! | deleting a node's rows, and that there ever were any, from the shared database | a checkpoint that names it misses it | `cluster::audit::every_node_shows_and_proves_the_log_of_all`, `govern::audit::shipping` |
-//! | taking away the last admin key | 409, by deleting and by changing; where the last one has expired, a start writes a new `admin.key` | `transcripts::keys`, `access::key::tests` |
+//! | taking away the last admin key that lasts a week | 409, by deleting and by changing; where the last one has expired, a start writes a new `admin.key` | `transcripts::keys`, `access::key::tests` |
 //!
 //! # What is not promised
 //! - Where a provider asks for no credential (Ollama, vLLM), whoever sends another one with each request is another caller

@@ -267,7 +267,7 @@ impl Reloader {
     ///
     /// # Errors
     ///
-    /// As every change; keys that need a restart are faults, each by its name; an author who may not lead a
+    /// As every change; keys that need a restart and would change are faults, each by its path; an author who may not lead a
     /// provider's key elsewhere would.
     pub fn patch(
         &self,
@@ -290,7 +290,7 @@ impl Reloader {
         let current = self.current();
         ensure_fresh(&current, if_match)?;
         let place = Place { source: source.as_str().into(), line: None, column: None };
-        let (layer, mut faults) = self.heard(source, run, read_patch(patch, place))?;
+        let (layer, mut faults) = self.heard(source, run, read_patch(&current.document, patch, place))?;
         let document = patched(&current.document, layer, &self.loading.defaults, source);
         let refused = refuse_new_secrets(&current.document, &document).err().unwrap_or_default();
         let is_reached = refused.is_empty() && author.ensure_reaches(&current.document, &document).is_ok();

@@ -149,3 +149,21 @@ fn a_parameter_that_nobody_reads_is_refused() {
     let probed = ask(&gateway, "GET", "/health?probe=1", "", "");
     assert_eq!(probed.status, 200, "whoever probes may write what they like");
 }
+
+/// A key that changes only with a restart is named where it is, and may be said as it is.
+#[test]
+fn what_needs_a_restart_is_named_and_may_be_said_again() {
+    let gateway = gateway();
+    let put = |patch: &Value| ask(&gateway, "PUT", "/api/v1/config", "", &patch.to_string());
+    let shown = read(&gateway, "/api/v1/config");
+    let header_ms = &shown["proxy"]["timeouts"]["header_ms"];
+    let refused = put(&json!({ "proxy": { "timeouts": { "header_ms": 5 } }, "limits": { "scan_ms": 1999 } }));
+    assert_eq!(refused.status, 400, "{}", refused.text());
+    let faults = json!(["api: proxy.timeouts.header_ms: changes only with a restart"]);
+    assert_eq!(refused.json()["faults"], faults);
+    let same = json!({ "proxy": { "timeouts": { "header_ms": header_ms } }, "limits": { "scan_ms": 1999 } });
+    let made = put(&same);
+    assert_eq!((made.status, &made.json()["limits"]["scan_ms"]), (200, &json!(1999)), "{}", made.text());
+    let alone = put(&json!({ "proxy": { "timeouts": { "header_ms": header_ms } }, "admin": {} }));
+    assert_eq!((alone.status, &alone.json()["revision"]), (200, &json!(2)), "{}", alone.text());
+}

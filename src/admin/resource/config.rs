@@ -26,8 +26,6 @@ use crate::govern::audit::AuditEvent;
 use crate::policy::reload::Author;
 use crate::policy::reload::Change;
 use crate::policy::reload::ChangeError;
-use crate::policy::reload::Current;
-use crate::policy::reload::FIXED_KEYS;
 use crate::policy::reload::Reach;
 use crate::policy::reload::Reloader;
 use crate::policy::reload::Run;
@@ -69,7 +67,9 @@ pub struct ConfigPatch(pub Map<String, Value>);
 /// `PUT /api/v1/config`.
 pub async fn change(call: Call) -> Answer {
     let run = call.query::<DryRun>()?.run();
-    let patch = without_echoes(call.object()?, &call.office.reloader.current());
+    let mut patch = call.object()?;
+    // It is no part of the document: what was read can be sent back.
+    patch.remove(REVISION_KEY);
     let if_match = call.if_match()?;
     let author = call.author();
     let change = changed(&call, run, move |reloader| {
@@ -148,17 +148,6 @@ fn shown(document: &Document, revision: u64) -> Value {
         table.insert(REVISION_KEY.to_owned(), Value::from(revision));
     }
     shown
-}
-
-/// Takes out what only repeats the answer of a `GET`, so that a document that was read can be sent back:
-/// the revision, and keys that need a restart and are as they were.
-fn without_echoes(mut patch: Map<String, Value>, current: &Current) -> Map<String, Value> {
-    let shown = current.document.masked();
-    patch.retain(|key, value| {
-        let is_echo = FIXED_KEYS.contains(&key.as_str()) && shown.get(key) == Some(value);
-        !is_echo && key != REVISION_KEY
-    });
-    patch
 }
 
 impl Call {

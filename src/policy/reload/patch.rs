@@ -9,6 +9,8 @@ use crate::document::Fault;
 use crate::document::Place;
 use crate::document::Problem;
 use crate::document::fault::nearest;
+use crate::document::patch::changed_paths;
+use crate::document::patch::merge;
 use crate::document::patch::underlay;
 use crate::policy::build::rules_of;
 use crate::policy::file::expand_modes;
@@ -203,26 +205,41 @@ fn policies(document: &Document) -> Option<&Map<String, Value>> {
 }
 
 /// Reads what a patch says of keys that may change, and returns it with the faults of all its other keys: what follows
-/// is to tell what else is wrong with it.
+/// is to tell what else is wrong with it. What it says of a key that needs a restart is no fault where that is what is
+/// shown of it now.
 ///
 /// # Errors
 ///
 /// It is no table.
-pub(super) fn read_patch(patch: Value, place: Place) -> Result<(Document, Vec<Fault>), Vec<Fault>> {
+pub(super) fn read_patch(
+    current: &Document,
+    patch: Value,
+    place: Place,
+) -> Result<(Document, Vec<Fault>), Vec<Fault>> {
     let whole = |problem| vec![Fault { place: Some(place.clone()), key: String::new(), problem }];
     let mut layer = Document::from_json(patch, Some(place.clone()))
         .ok_or_else(|| whole(Problem::WrongType { expected: "a table" }))?;
     let is_reloadable = |key: &str| RELOADABLE_KEYS.contains(&key);
-    let fault = |key: &String| {
-        let known = FIXED_KEYS.contains(&key.as_str());
-        let suggestion = nearest(key, RELOADABLE_KEYS);
-        let problem = if known { Problem::NeedsRestart } else { Problem::UnknownKey { suggestion } };
-        Fault { place: Some(place.clone()), key: key.clone(), problem }
-    };
-    let faults = layer.root().keys().filter(|key| !is_reloadable(key)).map(fault).collect();
+    let is_fixed = |key: &str| FIXED_KEYS.contains(&key);
+    let fault = |key: String, problem| Fault { place: Some(place.clone()), key, problem };
+    let unknown = layer.root().keys().filter(|key| !is_reloadable(key) && !is_fixed(key));
+    let unknown = unknown.map(|key| {
+        fault(key.clone(), Problem::UnknownKey { suggestion: nearest(key, RELOADABLE_KEYS) })
+    });
+    let fixed = layer.root().clone().into_iter().filter(|(key, _)| is_fixed(key)).collect();
+    let fixed = changed_fixed(current, fixed).into_iter().map(|path| fault(path, Problem::NeedsRestart));
+    let faults = unknown.chain(fixed).collect();
     layer.root_mut().retain(|key, _| is_reloadable(key));
     expand_modes(layer.root_mut());
     Ok((layer, faults))
+}
+
+/// Returns the paths of all that a patch of keys that need a restart would change of what is shown of them.
+fn changed_fixed(current: &Document, patch: Map<String, Value>) -> Vec<String> {
+    let Value::Object(shown) = current.masked() else { return Vec::new() };
+    let mut wanted = shown.clone();
+    merge(&mut wanted, patch);
+    changed_paths(&shown, &wanted)
 }
 
 #[cfg(test)]

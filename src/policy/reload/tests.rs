@@ -260,19 +260,20 @@ fn patches_are_guarded_tried_and_refused_whole() {
     assert!(matches!(stale, ChangeError::Stale { etag } if etag == made.etag));
     let cases = [
         (
-            json!({"proxy": {"h2": false}, "store": {}, "rotues": []}),
+            json!({"proxy": {"h2": 9, "timeouts": {"header_ms": 5}}, "store": null, "rotues": []}),
             vec![
-                "api: proxy: changes only with a restart",
+                "api: proxy.h2: changes only with a restart",
+                "api: proxy.timeouts.header_ms: changes only with a restart",
                 "api: rotues: unknown key; did you mean `routes`?",
-                "api: store: changes only with a restart",
+                "api: store.path: changes only with a restart",
             ],
         ),
         (json!([1]), vec!["api: expected a table"]),
         (
-            json!({"bogus": 1, "store": {}, "limits": {"scan_ms": -4}, "detectors": {"disabled": 3}}),
+            json!({"bogus": 1, "store": {"in_memory": 5}, "limits": {"scan_ms": -4}, "detectors": {"disabled": 3}}),
             vec![
                 "api: bogus: unknown key",
-                "api: store: changes only with a restart",
+                "api: store.in_memory: changes only with a restart",
                 "api: limits.scan_ms: expected a number from 1 to 600000",
                 "api: detectors.disabled: expected a text or a list of texts",
             ],
