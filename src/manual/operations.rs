@@ -56,7 +56,7 @@
 //! # What needs a restart
 //! `[proxy]`, `[admin]`, `[auth]`, `[session]`, `[sso]`, `[store]`, `[plugins]` (the path, not what is in it), `[audit]`,
 //! `[analytics]`, `[license]`, `[signing]`, `[trust]`, `[telemetry]` and `[otlp]`. A reload
-//! names those that differ and leaves them as they are.
+//! logs the keys that differ, each difference once, and leaves them as they are.
 //!
 //! After changes by the API, a restart keeps the newest revision, unless the files changed meanwhile: then the files win.
 //! What counts is what the files and the `PORTCULLIS__…` variables say themselves of the rules: a release with other

@@ -36,6 +36,7 @@ use crate::document::Document;
 use crate::document::Fault;
 use crate::document::Place;
 use crate::document::patch::changed_keys;
+use crate::document::patch::changed_paths;
 use crate::policy::build::Builder;
 use crate::policy::build::Loading;
 use crate::policy::build::Written;
@@ -74,6 +75,8 @@ pub struct Reloader {
 #[derive(Default)]
 struct Files {
     are_faulty: AtomicBool,
+    /// What they said when it was told last what of it waits for a restart.
+    told: Mutex<Option<Document>>,
     followers: RwLock<Vec<Follower>>,
 }
 
@@ -115,7 +118,7 @@ pub struct Change {
     pub changed: Vec<String>,
     /// Whether the packs or the dialects differ.
     pub packs_changed: bool,
-    /// Keys that differ in the files and wait for a restart.
+    /// The paths of keys that differ in the files and wait for a restart.
     pub needs_restart: Vec<String>,
     /// The whole document afterwards.
     pub document: Document,
@@ -225,7 +228,7 @@ impl Reloader {
     /// Reads files and packs anew. `None` if neither differs from what was read last.
     ///
     /// Rules that changed in the files replace those in force, changes of the API included; keys
-    /// that need a restart are named and stay as they are.
+    /// that need a restart stay as they are, and are logged, each difference once.
     ///
     /// # Errors
     ///
@@ -249,15 +252,16 @@ impl Reloader {
             self.heard(source, Run::Real, (self.loading.document)())?;
         let current = self.current();
         let (file_etag, own_etag) = (rules_etag(&files), Some(own_etag));
-        let differs = |key: &String| !RELOADABLE_KEYS.contains(&key.as_str());
-        let changed = changed_keys(current.document.root(), files.root());
-        let needs_restart: Vec<String> = changed.into_iter().filter(differs).collect();
+        let needs_restart = fixed_differences(&current.document, &files);
+        let (read, waiting) = (files.clone(), needs_restart.clone());
         let same_files = own_etag == current.revision.own_etag;
         let rules = if same_files { current.revision.rules.clone() } else { all_rules_of(&files) };
         let places = if same_files { current.document.clone() } else { files };
         let author = SYSTEM_AUTHOR.to_owned();
         let draft = Draft { rules, places, file_etag, own_etag, author, source, needs_restart };
-        self.change(draft, Run::Real, same_files)
+        let made = self.change(draft, Run::Real, same_files)?;
+        self.files.tell_waiting(read, waiting);
+        Ok(made)
     }
 
     /// Applies a JSON merge patch of the reloadable part. One that leaves all as it is makes no revision: what comes
@@ -404,6 +408,12 @@ impl Reloader {
     }
 }
 
+/// Returns the paths of all in which documents differ and which changes only with a restart.
+fn fixed_differences(before: &Document, after: &Document) -> Vec<String> {
+    let is_fixed = |path: &String| RELOADABLE_KEYS.iter().all(|key| path.split('.').next() != Some(*key));
+    changed_paths(before.root(), after.root()).into_iter().filter(is_fixed).collect()
+}
+
 /// Refuses a change of what is not in force any more.
 fn ensure_fresh(current: &Current, if_match: Option<&str>) -> Result<(), ChangeError> {
     let etag = &current.revision.etag;
@@ -418,6 +428,19 @@ fn ensure_fresh(current: &Current, if_match: Option<&str>) -> Result<(), ChangeE
 impl Files {
     fn tell(&self, accepted: Option<u64>) {
         self.followers.read().iter().for_each(|follower| follower(accepted));
+    }
+
+    /// Logs what waits for a restart, but for what did when the files were read last and is as it was.
+    fn tell_waiting(&self, files: Document, mut waiting: Vec<String>) {
+        let mut told = self.told.lock();
+        if let Some(told) = &*told {
+            let new = fixed_differences(told, &files);
+            waiting.retain(|key| new.contains(key));
+        }
+        if !waiting.is_empty() {
+            tracing::warn!(keys = ?waiting, "these keys change only with a restart");
+        }
+        *told = Some(files);
     }
 
     /// Tells of a new revision: whoever brought it, files that are faulty still are.

@@ -115,9 +115,6 @@ pub fn reload(reloader: &Reloader) {
     match reloader.reload_file() {
         Ok(Some(change)) => {
             tracing::info!(revision = change.revision, changed = ?change.changed, "rules reloaded");
-            if !change.needs_restart.is_empty() {
-                tracing::warn!(keys = ?change.needs_restart, "these keys change only with a restart");
-            }
         }
         Ok(None) => tracing::debug!("files touched, rules unchanged"),
         Err(ChangeError::Faulty(faults)) => {

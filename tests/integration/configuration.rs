@@ -167,3 +167,29 @@ fn what_needs_a_restart_is_named_and_may_be_said_again() {
     let alone = put(&json!({ "proxy": { "timeouts": { "header_ms": header_ms } }, "admin": {} }));
     assert_eq!((alone.status, &alone.json()["revision"]), (200, &json!(2)), "{}", alone.text());
 }
+
+/// What waits for a restart is told whatever else a file says, and each difference once.
+#[test]
+fn a_file_in_which_only_what_needs_a_restart_changed_is_told_of() {
+    const WAITS: &str = "these keys change only with a restart";
+    let gateway = gateway();
+    let (base, one) = (format!("{UNLIMITED}{ROUTE}"), "[admin]\nmax_streams = 7\n");
+    let two = format!("{one}[proxy]\nmax_headers = 77\n");
+    gateway.rewrite(&format!("{one}{base}"));
+    gateway.signal("HUP");
+    gateway.wait_for_log(WAITS, 1);
+    assert!(gateway.log().contains("admin.max_streams"), "{}", gateway.log());
+    gateway.rewrite(&format!("{two}{base}"));
+    gateway.signal("HUP");
+    gateway.wait_for_log(WAITS, 2);
+    // The same again, beside a rule that changes: there is nothing new to tell.
+    gateway.rewrite(&format!("{two}[limits]\nscan_ms = 1999\n{base}"));
+    gateway.signal("HUP");
+    gateway.wait_for_log("rules reloaded", 1);
+    let log = gateway.log();
+    let told: Vec<&str> = log.lines().filter(|line| line.contains(WAITS)).collect();
+    assert_eq!(told.len(), 2, "{log}");
+    assert!(!told[1].contains("admin.max_streams") && told[1].contains("proxy.max_headers"), "{}", told[1]);
+    let shown = read(&gateway, "/api/v1/config");
+    assert_ne!(shown["admin"]["max_streams"], 7, "it is not in force");
+}

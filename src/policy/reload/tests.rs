@@ -124,7 +124,7 @@ fn a_file_is_obeyed_and_a_bad_one_changes_nothing() {
     let change = reloader.reload_file().unwrap().unwrap();
     assert_eq!(
         (change.revision, change.changed.join(","), change.needs_restart.join(",")),
-        (2, "policies".into(), "proxy".into())
+        (2, "policies".into(), "proxy.max_headers".into())
     );
     assert_eq!((secrets(&reloader), before.revision), (Mode::Monitor, 1));
     assert!(Arc::ptr_eq(&before.scanner, &reloader.handle().load().scanner), "packs did not change");
