@@ -107,7 +107,8 @@ fn what_the_caller_has_already_is_not_sent_again() {
     let gateway = gateway();
     let first = ask(&gateway, "GET", "/api/v1/config", "", "");
     let etag = first.header("etag").expect("a digest").to_owned();
-    let asked = |tags: &str| ask(&gateway, "GET", "/api/v1/config", &format!("if-none-match: {tags}\r\n"), "");
+    let asked =
+        |tags: &str| ask(&gateway, "GET", "/api/v1/config", &format!("if-none-match: {tags}\r\n"), "");
     for tags in [etag.clone(), format!("\"0\", {etag}"), format!("W/{etag}"), "*".to_owned()] {
         let told = asked(&tags);
         assert_eq!((told.status, told.body.len()), (304, 0), "{tags}");
@@ -192,4 +193,115 @@ fn a_file_in_which_only_what_needs_a_restart_changed_is_told_of() {
     assert!(!told[1].contains("admin.max_streams") && told[1].contains("proxy.max_headers"), "{}", told[1]);
     let shown = read(&gateway, "/api/v1/config");
     assert_ne!(shown["admin"]["max_streams"], 7, "it is not in force");
+}
+
+/// A policy is written as it is read: what is as it was changes nothing, and what was changed is.
+#[test]
+fn a_policy_is_written_as_it_is_read() {
+    let gateway = gateway();
+    let path = "/api/v1/policies/default";
+    let put = |body: &Value| ask(&gateway, "PUT", path, "", &body.to_string());
+    let (shown, revision) = (read(&gateway, path), read(&gateway, "/api/v1/config")["revision"].clone());
+    let same = put(&shown);
+    assert_eq!((same.status, same.json()), (200, shown.clone()), "{}", same.text());
+    assert_eq!(read(&gateway, "/api/v1/config")["revision"], revision, "nothing changed");
+    let mut wanted = shown.clone();
+    wanted["description"] = json!("Of mine.");
+    wanted["categories"]["pii"]["enabled"] = json!(false);
+    wanted["categories"]["exfiltration"]["mode"] = json!("block");
+    wanted["categories"]["injection"]["threshold"] = json!("low");
+    let made = put(&wanted);
+    assert_eq!(made.status, 200, "{}", made.text());
+    let now = made.json();
+    assert_eq!((&now["description"], &now["enabled"]), (&json!("Of mine."), &json!(true)));
+    let pii = &now["categories"]["pii"];
+    assert_eq!(
+        (&pii["enabled"], &pii["mode"], &pii["request"]),
+        (&json!(false), &json!("off"), &json!("off"))
+    );
+    let exfiltration = &now["categories"]["exfiltration"];
+    assert_eq!((&exfiltration["request"], &exfiltration["response"]), (&json!("block"), &json!("block")));
+    assert_eq!(now["categories"]["injection"]["threshold"], "low");
+    for key in ["allow", "detectors", "shadow"] {
+        assert_eq!(
+            now["definition"].get(key),
+            shown["definition"].get(key),
+            "what is not shown stays: {key}"
+        );
+    }
+    // The keys of a policy file still replace the whole.
+    let whole = put(&now["definition"]);
+    assert_eq!((whole.status, &whole.json()["categories"]), (200, &now["categories"]), "{}", whole.text());
+    let small = put(&json!({ "fail_mode": "open" }));
+    assert_eq!(small.json()["definition"], json!({ "fail_mode": "open" }), "{}", small.text());
+}
+
+#[test]
+fn a_policy_is_added_as_it_would_be_read() {
+    let gateway = gateway();
+    let post = |body: &Value| ask(&gateway, "POST", "/api/v1/policies", "", &body.to_string());
+    let made = post(&json!({
+        "id": "mine", "name": "Mine", "description": "My own.", "enabled": true, "mode": "block", "fail_mode": "closed",
+        "categories": {
+            "secrets": { "enabled": true, "mode": "block", "threshold": "high" },
+            "pii": { "enabled": false },
+            "custom": { "enabled": true },
+        },
+        "routes": [],
+    }));
+    assert_eq!(made.status, 201, "{}", made.text());
+    let now = made.json();
+    let modes = ["secrets", "pii", "custom", "injection"].map(|name| now["categories"][name]["mode"].clone());
+    assert_eq!(modes, ["block", "off", "block", "monitor"].map(|mode| json!(mode)), "{now}");
+    assert_eq!((&now["name"], &now["mode"]), (&json!("Mine"), &json!("block")));
+    let mut copy = read(&gateway, "/api/v1/policies/default");
+    for key in ["created_at", "updated_at", "routes"] {
+        copy.as_object_mut().expect("a policy").remove(key);
+    }
+    copy["id"] = json!("copy");
+    let copied = post(&copy);
+    assert_eq!(
+        (copied.status, &copied.json()["definition"]),
+        (201, &copy["definition"]),
+        "{}",
+        copied.text()
+    );
+    let off = post(&json!({ "id": "off", "enabled": false }));
+    assert_eq!((off.status, &off.json()["enabled"]), (201, &json!(false)), "{}", off.text());
+}
+
+/// What cannot be set is named, with what to do, and nothing of the change is made.
+#[test]
+fn what_of_a_policy_cannot_be_set_is_named() {
+    let gateway = gateway();
+    let path = "/api/v1/policies/default";
+    let shown = read(&gateway, path);
+    for (pointer, value, told) in [
+        ("/id", json!("other"), "policies.default.id: does not change"),
+        ("/routes", json!(["mine"]), "policies.default.routes: cannot be set here"),
+        ("/created_at", json!("2020-01-01T00:00:00Z"), "policies.default.created_at: is told by the gateway"),
+        ("/enabled", json!("yes"), "policies.default.enabled: expected true or false"),
+        ("/mode", json!("blok"), "policies.default.mode: expected off, monitor, redact or block"),
+        ("/mode", json!("off"), "policies.default.enabled: is true, and yet the mode is off"),
+        ("/categories/pii/mode", json!("blok"), "policies.default.categories.pii.mode"),
+        (
+            "/categories/pii/mode",
+            json!("off"),
+            "policies.default.categories.pii.enabled: is true without a mode",
+        ),
+        ("/definition", json!(1), "policies.default.definition: expected an object"),
+    ] {
+        let mut wanted = shown.clone();
+        *wanted.pointer_mut(pointer).expect("it is shown") = value;
+        let refused = ask(&gateway, "PUT", path, "", &wanted.to_string());
+        let faults = refused.json()["faults"].to_string();
+        assert_eq!(refused.status, 400, "{pointer}: {}", refused.text());
+        assert!(faults.contains(told), "{pointer}: {faults}");
+    }
+    let contradictory =
+        json!({ "id": "odd", "mode": "monitor", "categories": { "pii": { "mode": "block" } } });
+    let refused = ask(&gateway, "POST", "/api/v1/policies", "", &contradictory.to_string());
+    assert_eq!(refused.status, 400, "{}", refused.text());
+    assert!(refused.text().contains("policies.odd.mode: is the strictest mode"), "{}", refused.text());
+    assert_eq!(read(&gateway, path), shown);
 }

@@ -1,5 +1,7 @@
 //! `/api/v1/policies`: the detection policies, one by one. Every change is a revision like any other.
 
+mod told;
+
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
@@ -99,7 +101,7 @@ pub struct CategoryEntry {
     pub only: Option<&'static str>,
 }
 
-/// A policy to add: its name, and beside it the keys of a policy file.
+/// A policy to add: its name, and beside it the keys of a policy file, or the members that answers have.
 #[derive(ToSchema)]
 pub struct NewPolicy {
     /// Its name.
@@ -110,7 +112,9 @@ pub struct NewPolicy {
     pub definition: Map<String, Value>,
 }
 
-/// A whole policy: the keys of a policy file, as [`NewPolicy`] has them beside its name.
+/// A whole policy: the keys of a policy file, as [`NewPolicy`] has them beside its name. Or the policy as it is answered:
+/// what differs from that in `name`, `description`, `enabled`, `mode`, `fail_mode`, `categories` and `definition` is
+/// changed, what is left out stays, and `id`, `routes` and the times have to be as they are.
 #[derive(ToSchema)]
 #[schema(value_type = Object)]
 pub struct PolicyDefinition(pub Map<String, Value>);
@@ -168,9 +172,16 @@ pub async fn create(call: Call) -> Answer {
     };
     let id: PolicyId = id.parse().map_err(|error| ApiError::Invalid(format!("id: {error}")))?;
     let new = id.clone();
-    let definition = move |document: &Document| match policy_in(document, new.as_str()) {
-        Some(_) => Err(ChangeError::PolicyTaken),
-        None => Ok(Value::Object(definition.clone())),
+    let definition = move |document: &Document| {
+        if policy_in(document, new.as_str()).is_some() {
+            return Err(ChangeError::PolicyTaken);
+        }
+        let mut definition = definition.clone();
+        if told::is_as_told(&definition) {
+            definition =
+                told::definition(&new, None, &nothing_told(), definition).map_err(ChangeError::Faulty)?;
+        }
+        Ok(Value::Object(definition))
     };
     let change = put(&call, id.as_str(), run, definition, "policy_created").await?;
     if run == Run::Dry {
@@ -185,10 +196,16 @@ pub async fn replace(call: Call) -> Answer {
     let id = call.parameter("id").to_owned();
     let wanted = call.object()?;
     policy_in(&call.office.reloader.current().document, &id).ok_or_else(unknown)?;
-    let changed = id.clone();
+    let changed: PolicyId = id.parse().map_err(|_| unknown())?;
+    let told = if told::is_as_told(&wanted) { Some(as_told(&shown(&call, &id).await?)?) } else { None };
     let definition = move |document: &Document| {
-        let before = policy_in(document, &changed).cloned().unwrap_or_default();
-        Ok(Value::Object(difference(&before, wanted.clone())))
+        let before = policy_in(document, changed.as_str()).cloned().unwrap_or_default();
+        let mut wanted = wanted.clone();
+        if let Some(told) = &told {
+            let made = told::definition(&changed, Some(&before), told, wanted);
+            wanted = made.map_err(ChangeError::Faulty)?;
+        }
+        Ok(Value::Object(difference(&before, wanted)))
     };
     let change = put(&call, &id, run, definition, "policy_changed").await?;
     if run == Run::Dry {
@@ -233,6 +250,20 @@ async fn put(
         call.office.record(AuditEvent { policy: Some(id.to_owned()), message, ..event }).await;
     }
     Ok(change)
+}
+
+/// Returns a policy as an answer shows it.
+fn as_told(entry: &PolicyEntry) -> Result<Map<String, Value>, ApiError> {
+    match serde_json::to_value(entry) {
+        Ok(Value::Object(told)) => Ok(told),
+        Ok(_) | Err(_) => Err(ApiError::Internal),
+    }
+}
+
+/// Returns what an answer could show of a policy before there is one.
+fn nothing_told() -> Map<String, Value> {
+    let none = ["created_at", "updated_at"].map(|key| (key.to_owned(), Value::Null));
+    none.into_iter().chain([("routes".to_owned(), json!([]))]).collect()
 }
 
 fn tried(call: &Call, change: &Change) -> Answer {

@@ -223,9 +223,8 @@ pub(super) fn read_patch(
     let is_fixed = |key: &str| FIXED_KEYS.contains(&key);
     let fault = |key: String, problem| Fault { place: Some(place.clone()), key, problem };
     let unknown = layer.root().keys().filter(|key| !is_reloadable(key) && !is_fixed(key));
-    let unknown = unknown.map(|key| {
-        fault(key.clone(), Problem::UnknownKey { suggestion: nearest(key, RELOADABLE_KEYS) })
-    });
+    let unknown = unknown
+        .map(|key| fault(key.clone(), Problem::UnknownKey { suggestion: nearest(key, RELOADABLE_KEYS) }));
     let fixed = layer.root().clone().into_iter().filter(|(key, _)| is_fixed(key)).collect();
     let fixed = changed_fixed(current, fixed).into_iter().map(|path| fault(path, Problem::NeedsRestart));
     let faults = unknown.chain(fixed).collect();

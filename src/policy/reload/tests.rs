@@ -312,7 +312,10 @@ fn a_way_back_is_a_new_revision() {
     let back = reloader.rollback(1, &by("bob"), None, Run::Real).unwrap();
     assert_eq!((back.revision, back.etag, secrets(&reloader)), (3, first, Mode::Block));
     assert!(matches!(reloader.rollback(9, &by("bob"), None, Run::Real), Err(ChangeError::UnknownRevision)));
-    assert!(matches!(reloader.apply_profile("nobody", &by("x"), None, Run::Real), Err(ChangeError::UnknownProfile)));
+    assert!(matches!(
+        reloader.apply_profile("nobody", &by("x"), None, Run::Real),
+        Err(ChangeError::UnknownProfile)
+    ));
     let kept = reloader.revisions().newest(9).unwrap();
     let story: Vec<&str> = kept.iter().map(|revision| revision.source.as_str()).collect();
     assert_eq!(story, ["rollback", "profile", "start"]);

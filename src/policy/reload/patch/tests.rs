@@ -56,7 +56,9 @@ fn a_profile_brings_the_built_in_policies_that_it_names() {
         let without = json!({"policies": {"default": {"shadow": null}, "strict": null}});
         reloader.patch(without, &by("ann"), None, Run::Real).unwrap();
         reloader.patch(json!({"policies": {"strict": made}}), &by("ann"), None, Run::Real).unwrap();
-        reloader.apply_profile("production", &by("ann"), None, Run::Real).unwrap_or_else(|error| panic!("{error:?}"));
+        reloader
+            .apply_profile("production", &by("ann"), None, Run::Real)
+            .unwrap_or_else(|error| panic!("{error:?}"));
         assert_eq!(&strict(), expected);
     }
 }
