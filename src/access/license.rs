@@ -4,9 +4,9 @@
 //! forged or not yet valid is not valid, and the tier falls back to community. Whether it is expired is
 //! asked of the clock each time, so a licence ends while the process runs; files are read again when
 //! they change, so keys rotate and licences are renewed without a restart. A file that is only half there, as one is
-//! while it is being copied, changes nothing: what it said before counts on, to its own end, and the fault is told; so
-//! does a licence whose key's file is half there, as long as no key proves another. Each file counts for itself: one
-//! that says something else, or is gone, counts as what it is.
+//! while it is being copied, changes nothing for [`TORN_FOR`]: what it said before counts on, to its own end, and the
+//! fault is told; so does a licence whose key's file is half there, as long as no key proves another. Then it counts as
+//! what it is. Each file counts for itself: one that says something else, or is gone, counts as what it is at once.
 //!
 //! Clocks differ: a licence may have been issued, or begin, up to [`ISSUED_AHEAD_MAX`] in our future. Its end is
 //! exact.
@@ -29,6 +29,8 @@ use super::tier::Tier;
 
 /// How far ahead of our clock a licence may have been issued, or begin.
 pub const ISSUED_AHEAD_MAX: Duration = Duration::from_secs(300);
+/// How long a file that is only half there takes nothing away from what counted before.
+pub const TORN_FOR: Duration = Duration::from_secs(10);
 /// The characters of an Ed25519 signature in base 64, as a token ends in them.
 const SIGNATURE_CHARS: usize = 86;
 /// The most keys that are trusted.
@@ -98,7 +100,8 @@ pub struct Standing {
     pub tier: Tier,
     /// Whose licence it is, if there is one.
     pub subject: Option<String>,
-    /// When that ends; `None` where there is none, for the community tier never does.
+    /// When that ends, as far as it can be read, whoever signed it; `None` where there is none, for the community tier
+    /// never ends.
     pub expires_at: Option<Timestamp>,
     /// What it is entitled to beside its tier.
     pub features: Vec<String>,
@@ -114,12 +117,28 @@ pub struct Licensing {
     held: ArcSwap<Held>,
 }
 
-/// What was read from the files.
-#[derive(Clone, Default)]
+/// What was read from the files, as they are, and as they count while one of them is not whole.
+#[derive(Default)]
 struct Held {
+    plain: Read,
+    torn: Option<Torn>,
+}
+
+/// What counts while a file is not whole.
+struct Torn {
+    kept: Read,
+    fault: LicenseFault,
+    since: Timestamp,
+}
+
+/// What files say.
+#[derive(Clone, Default)]
+struct Read {
     /// What each key's file says, by its place in the configuration.
     keys: Vec<Trusted>,
     license: Option<Result<Proven, LicenseFault>>,
+    /// When the licence says that it ends, whoever signed it.
+    ends_at: Option<Timestamp>,
     /// That a file is not whole, and why.
     torn: Option<LicenseFault>,
 }
@@ -129,6 +148,13 @@ struct Held {
 struct Trusted {
     key: Option<VerifyingKey>,
     is_torn: bool,
+}
+
+/// The one claim that is shown of a licence whoever signed it.
+#[derive(Deserialize)]
+struct End {
+    #[serde(rename = "exp", with = "seconds")]
+    at: Timestamp,
 }
 
 /// A licence that a key has proven.
@@ -175,14 +201,20 @@ impl License {
 impl Licensing {
     /// Reads the files. A file that cannot be read makes the licence invalid, and is no reason not to start.
     pub fn open(config: LicenseConfig) -> Self {
-        let held = ArcSwap::from_pointee(read(&config, &Held::default()));
-        Self { config, held }
+        let plain = read(&config, &Read::default());
+        Self { config, held: ArcSwap::from_pointee(Held { plain, torn: None }) }
     }
 
-    /// Reads the files again; one that is not whole takes nothing away from what counted before.
-    pub fn reload(&self) {
-        let held = read(&self.config, &self.held.load());
-        self.held.store(std::sync::Arc::new(held));
+    /// Reads the files again; one that is not whole takes nothing away from what counted before, for a while.
+    pub fn reload(&self, now: Timestamp) {
+        let before = self.held.load();
+        let kept = read(&self.config, before.at(now).0);
+        let torn = kept.torn.map(|fault| {
+            let since = before.torn.as_ref().map_or(now, |torn| torn.since);
+            Torn { kept, fault, since }
+        });
+        let plain = read(&self.config, &Read::default());
+        self.held.store(std::sync::Arc::new(Held { plain, torn }));
     }
 
     /// Returns the files that are read.
@@ -193,16 +225,16 @@ impl Licensing {
     /// Returns how the deployment stands.
     pub fn standing(&self, now: Timestamp) -> Standing {
         let held = self.held.load();
-        let unread = held.torn;
+        let (read, unread) = held.at(now);
         let community = |fault| Standing {
             tier: Tier::Community,
             subject: None,
-            expires_at: None,
+            expires_at: read.ends_at,
             features: Vec::new(),
             fault,
             unread,
         };
-        match &held.license {
+        match &read.license {
             None => community(None),
             Some(Err(fault)) => community(Some(*fault)),
             Some(Ok(Proven { license, .. })) => {
@@ -223,7 +255,7 @@ impl Licensing {
 
     /// Returns what the deployment is entitled to.
     pub fn tier(&self, now: Timestamp) -> Tier {
-        match &self.held.load().license {
+        match &self.held.load().at(now).0.license {
             Some(Ok(Proven { license, .. })) if license.check(now).is_ok() => license.tier,
             _ => Tier::Community,
         }
@@ -246,7 +278,7 @@ impl Licensing {
         // Without any key, it is told whether it would be a licence at all.
         let mut fault =
             jose::verify::<License>(token, []).map_or_else(LicenseFault::from, |_| LicenseFault::Forged);
-        for key in keys(&held.keys) {
+        for key in keys(&held.at(now).0.keys) {
             match jose::verify::<License>(token, [key]) {
                 Ok(license) => return license.check(now).map(|()| (license, key.clone())),
                 Err(other) => fault = other.into(),
@@ -256,8 +288,22 @@ impl Licensing {
     }
 
     /// Tells whether a key may sign licences now.
-    pub fn trusts(&self, key: &VerifyingKey) -> bool {
-        keys(&self.held.load().keys).any(|trusted| trusted == key)
+    pub fn trusts(&self, key: &VerifyingKey, now: Timestamp) -> bool {
+        keys(&self.held.load().at(now).0.keys).any(|trusted| trusted == key)
+    }
+}
+
+impl Held {
+    /// Returns what counts at a moment, and why the files as they are do not yet.
+    fn at(&self, now: Timestamp) -> (&Read, Option<LicenseFault>) {
+        match &self.torn {
+            Some(Torn { kept, fault, since })
+                if *since <= now && now.duration_since(*since).unsigned_abs() < TORN_FOR =>
+            {
+                (kept, Some(*fault))
+            }
+            Some(_) | None => (&self.plain, None),
+        }
     }
 }
 
@@ -277,16 +323,19 @@ impl From<TokenFault> for LicenseFault {
 }
 
 /// Reads the files, of which any that is not whole says what it said before.
-fn read(config: &LicenseConfig, before: &Held) -> Held {
+fn read(config: &LicenseConfig, before: &Read) -> Read {
     let files = config.trusted_keys.iter().take(TRUSTED_KEYS_MAX).enumerate();
     let keys: Vec<Trusted> = files.map(|(at, file)| read_key(file, before.keys.get(at))).collect();
     let is_any_torn = keys.iter().any(|trusted| trusted.is_torn);
-    let mut held = Held { keys, license: None, torn: is_any_torn.then_some(LicenseFault::Unreadable) };
+    let torn = is_any_torn.then_some(LicenseFault::Unreadable);
+    let mut held = Read { keys, torn, ..Read::default() };
     let is_any_missing = held.keys.iter().any(|trusted| trusted.key.is_none());
     let Some(file) = &config.file else {
-        return Held { license: is_any_missing.then_some(Err(LicenseFault::Unreadable)), ..held };
+        return Read { license: is_any_missing.then_some(Err(LicenseFault::Unreadable)), ..held };
     };
     let token = fs::read_to_string(file).map_err(|_| LicenseFault::Unreadable);
+    let end = token.as_ref().ok().and_then(|token| jose::unverified::<End>(token.trim()).ok());
+    held.ends_at = end.map(|end| end.at);
     if token.as_ref().is_ok_and(|token| !is_whole(token.trim())) {
         held.torn = Some(LicenseFault::Malformed);
     }

@@ -330,10 +330,11 @@ fn add_tasks(
     let paths = watched_files(&wanted.sources, config, &licensing);
     let agent_files = Arc::clone(&agents);
     let (telemetry_of_reloads, manager) = (Arc::clone(telemetry), Arc::clone(manager));
+    let clock_of_reloads = Arc::clone(&clock);
     let refresh = Arc::new(move || {
         manager.reloading();
         reload_certificates(&certificates, &telemetry_of_reloads);
-        licensing.reload();
+        licensing.reload(clock_of_reloads.now());
         usage::reload_prices(&meter, prices.as_deref());
         frameworks::reload(&compliance, &plugins);
         reload(&reloader);

@@ -229,6 +229,9 @@
 //! a user ends its tokens; `POST /api/v1/auth/revoke` ends one. Tokens are signed with the ring of `[signing]`: withdrawing
 //! its keys ends all of them.
 //!
+//! A licence whose file is only half there, as while it is copied, counts on as it was for ten seconds; then, as one that has
+//! expired or that no trusted key has signed, it counts for nothing: the tier is community, and `/health` says why.
+//!
 //! A key or a user that is given no tier is entitled to as much as the deployment, also once that has another licence;
 //! one that is given a tier has that, and never more than the deployment. Answers tell of a key what comes of it now;
 //! `PATCH … {"tier": null}` takes its own away.

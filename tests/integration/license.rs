@@ -109,11 +109,12 @@ fn a_licence_is_obeyed_while_it_counts() {
         (&status["tier"], &status["reason"]),
         (&json!("community"), &json!("no trusted key has signed the licence"))
     );
-    // Nobody vouches for what it says of its end, and it is none that never ends.
-    assert!(status["expires"].is_null(), "{status}");
+    // Nobody vouches for what it says of its end, but it says it.
+    assert_eq!(status["expires"], "2199-01-01T00:00:00Z", "{status}");
     assert_eq!(limit(), (200, "60".to_owned()));
     let (code, health) = ask(&gateway, "/health");
     assert_eq!((code, &health["dependencies"]["license"]), (503, &json!("down")));
+    assert_eq!(health["reasons"]["license"], "no trusted key has signed the licence");
     assert_eq!(tiers(), ["community", "community"]);
     let (late, told) = made(json!({ "name": "late", "role": "service" }));
     assert_eq!(told, "community");
@@ -142,6 +143,15 @@ fn a_licence_is_obeyed_while_it_counts() {
     keys("PATCH", &small, json!({ "tier": null }));
     assert_eq!(tiers(), ["enterprise", "enterprise"]);
     recorded("a licence counts until 2199-01-01T00:00:00Z: the tier is enterprise");
+
+    // What is half there for longer than a copy takes is no licence: whoever is asked says the same.
+    fs::write(&file, "half").expect("the directory is writable");
+    let status = wait_until_valid(&gateway, false);
+    assert_eq!(status["reason"], "the licence is malformed");
+    assert!(status["expires"].is_null(), "{status}");
+    let (code, health) = ask(&gateway, "/health");
+    assert_eq!((code, &health["dependencies"]["license"]), (503, &json!("down")));
+    assert_eq!(health["reasons"]["license"], "the licence is malformed");
 }
 
 #[test]

@@ -367,7 +367,7 @@ impl Grant {
             return denied(Code::AuthFailed);
         }
         let Some(agents) = guardrails.directory.load() else { return denied(Code::CapCheckFailed) };
-        let is_void = |shown: &Shown| shown.ends <= now || !licensing.trusts(&shown.signer);
+        let is_void = |shown: &Shown| shown.ends <= now || !licensing.trusts(&shown.signer, now);
         match agents.map.agents.get(&self.agent) {
             Some(_) if self.shown.as_ref().is_some_and(is_void) => denied(Code::LicenseInvalid),
             Some(agent) if agent.capabilities.contains(&self.capability) => Ok(()),

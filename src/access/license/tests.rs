@@ -85,7 +85,7 @@ fn a_licence_counts_from_the_moment_that_it_names_on() {
         let mut claims = serde_json::to_value(license(Tier::Enterprise)).unwrap();
         claims["nbf"] = wrong;
         fs::write(&file, jose::SigningKey::sign(&office.key, &claims, None)).unwrap();
-        office.licensing.reload();
+        office.licensing.reload(now);
         assert_eq!(office.licensing.standing(now).fault, Some(LicenseFault::Malformed), "{claims}");
     }
 }
@@ -113,7 +113,7 @@ fn what_no_trusted_key_signed_does_not_count() {
     let now = moment(1_500_000);
     let after = |text: &str| {
         fs::write(&file, text).unwrap();
-        office.licensing.reload();
+        office.licensing.reload(now);
         let standing = office.licensing.standing(now);
         (standing.tier, standing.fault)
     };
@@ -133,8 +133,28 @@ fn what_no_trusted_key_signed_does_not_count() {
     );
     assert_eq!(after(&forged), (Tier::Enterprise, None));
     fs::remove_file(&file).unwrap();
-    office.licensing.reload();
+    office.licensing.reload(now);
     assert_eq!(office.licensing.standing(now).fault, Some(LicenseFault::Unreadable));
+}
+
+/// It is shown, and decides nothing.
+#[test]
+fn the_end_of_a_licence_is_told_whoever_signed_it() {
+    let office = office(&license(Tier::Enterprise));
+    let now = moment(1_500_000);
+    let ends_at = |text: &str| {
+        fs::write(office.folder.path().join("license.jwt"), text).unwrap();
+        office.licensing.reload(now);
+        let standing = office.licensing.standing(now + TORN_FOR);
+        assert!(standing.fault.is_some() && standing.tier == Tier::Community, "{standing:?}");
+        standing.expires_at
+    };
+    let forged = license(Tier::Enterprise).sign(&SigningKey::generate());
+    let odd = serde_json::json!({ "exp": 2_000_000, "tier": "none" });
+    assert_eq!(ends_at(&forged), Some(moment(2_000_000)));
+    assert_eq!(ends_at(&jose::SigningKey::sign(&office.key, &odd, None)), Some(moment(2_000_000)));
+    assert_eq!(ends_at(&forged[..60]), None);
+    assert_eq!(ends_at("garbage"), None);
 }
 
 #[test]
@@ -152,7 +172,7 @@ fn a_key_that_cannot_be_read_takes_nothing_from_the_others_and_is_told() {
     // What only the missing one can have signed is told as that.
     fs::write(folder.path().join("license.jwt"), license(Tier::Enterprise).sign(&SigningKey::generate()))
         .unwrap();
-    with.reload();
+    with.reload(now);
     assert_eq!((with.tier(now), with.standing(now).fault), (Tier::Community, Some(LicenseFault::Unreadable)));
 }
 
@@ -162,7 +182,7 @@ fn a_file_that_is_half_written_takes_no_tier_away_and_is_told() {
     let (file, pem) = (office.folder.path().join("license.jwt"), office.folder.path().join("key.pem"));
     let (now, whole) = (moment(1_500_000), license(Tier::Enterprise).sign(&office.key));
     let standing = |at| {
-        office.licensing.reload();
+        office.licensing.reload(at);
         let Standing { tier, fault, unread, .. } = office.licensing.standing(at);
         (tier, fault, unread)
     };
@@ -171,6 +191,23 @@ fn a_file_that_is_half_written_takes_no_tier_away_and_is_told() {
         let torn = (Tier::Professional, None, Some(LicenseFault::Malformed));
         assert_eq!(standing(now), torn, "{length} bytes of the next licence");
     }
+    // So it is for as long as a copy takes, however often it is looked at; then it counts as what it is.
+    let torn = (Tier::Professional, None, Some(LicenseFault::Malformed));
+    let ended = now + TORN_FOR;
+    assert_eq!(standing(ended - Duration::from_millis(1)), torn);
+    assert_eq!(office.licensing.standing(ended).fault, Some(LicenseFault::Malformed));
+    assert_eq!(office.licensing.tier(ended), Tier::Community);
+    assert_eq!(standing(ended), (Tier::Community, Some(LicenseFault::Malformed), None));
+    assert_eq!(
+        standing(now - Duration::from_secs(1)).0,
+        Tier::Community,
+        "a clock that is set back gives nothing"
+    );
+    fs::write(&file, &whole).unwrap();
+    let last = moment(1_999_999);
+    assert_eq!(standing(last), (Tier::Enterprise, None, None));
+    fs::write(&file, "half").unwrap();
+    assert_eq!(standing(last), (Tier::Enterprise, None, Some(LicenseFault::Malformed)));
     // What counts on ends as it always would.
     assert_eq!(standing(moment(2_000_000)).1, Some(LicenseFault::Expired));
     fs::write(&file, &whole).unwrap();
@@ -229,7 +266,7 @@ impl TwoKeys {
     }
 
     fn tier(&self) -> Tier {
-        self.licensing.reload();
+        self.licensing.reload(moment(1_500_000));
         self.licensing.tier(moment(1_500_000))
     }
 
@@ -273,7 +310,8 @@ fn a_licence_counts_on_while_its_key_is_half_there_and_proves_no_other() {
     let next = SigningKey::generate();
     office.write("license.jwt", &license(Tier::Enterprise).sign(&next));
     assert_eq!(office.tier(), Tier::Professional);
-    assert_eq!(office.licensing.standing(moment(2_000_000)).fault, Some(LicenseFault::Expired));
+    let late = moment(1_500_000) + TORN_FOR;
+    assert_eq!(office.licensing.standing(late).fault, Some(LicenseFault::Unreadable), "it has had its time");
     office.write("0.pem", &next.public_pem());
     assert_eq!(office.tier(), Tier::Enterprise);
     // Half a licence changes nothing, but it does not outlive the key that it rests on.

@@ -8,6 +8,7 @@ use http::StatusCode;
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use crate::access::license::Standing;
 use crate::admin::Office;
 use crate::admin::call::Answer;
 use crate::admin::call::Call;
@@ -29,7 +30,7 @@ pub struct HealthReport {
     pub version: String,
     /// `up` or `down` by name.
     pub dependencies: BTreeMap<&'static str, &'static str>,
-    /// Why `persistence` or `certificates` is down, where it is: nothing that tells strangers of what is kept, or where.
+    /// Why `persistence`, `license` or `certificates` is down, where it is: nothing that tells strangers of what is kept, or where.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub reasons: BTreeMap<&'static str, String>,
     /// What is no reason to be degraded, and wants to be looked at.
@@ -86,11 +87,16 @@ fn report(office: &Office, named: &[Dependency]) -> Answer {
     with_status(status, &report)
 }
 
-/// Returns what wants to be looked at: a clock that jumped, a certificate that ends soon, a Redis that is no help.
+/// Returns what wants to be looked at: a clock that jumped, a licence's file that is not whole, a certificate that ends
+/// soon, a Redis that is no help.
 fn warnings(office: &Office) -> Vec<String> {
     let of_clock = office.recorder.clock_warnings();
+    let torn =
+        standing(office).unread.map(|_| "a file of the licence is not whole: the one before it counts");
     let of_redis = office.redis.as_ref().and_then(|reach| reach.trouble());
-    of_clock.iter().map(ToString::to_string).chain(infra::warnings(office)).chain(of_redis).collect()
+    let of_licence = torn.map(str::to_owned);
+    let of_clock = of_clock.iter().map(ToString::to_string);
+    of_clock.chain(of_licence).chain(infra::warnings(office)).chain(of_redis).collect()
 }
 
 /// Returns `up` or `down` for each dependency that is named.
@@ -113,11 +119,12 @@ fn is_well(office: &Office, dependency: Dependency) -> bool {
     is_up(office, dependency) && !(dependency == Dependency::Persistence && office.audit.is_damaged())
 }
 
-/// Returns why the store, the audit log or the certificates are down. What else there is to say names files: it is in the
-/// log alone.
+/// Returns why the store, the audit log, the licence or the certificates are down. What else there is to say names files: it
+/// is in the log alone.
 fn reasons(office: &Office) -> BTreeMap<&'static str, String> {
     let told = [
         (Dependency::Persistence, why_not_kept(office)),
+        (Dependency::License, standing(office).fault.map(|fault| fault.to_string())),
         (Dependency::Certificates, why_not_certified(office).map(str::to_owned)),
     ];
     told.into_iter().filter_map(|(dependency, why)| Some((dependency.as_str(), why?))).collect()
@@ -147,6 +154,10 @@ fn why_not_kept(office: &Office) -> Option<String> {
     })
 }
 
+fn standing(office: &Office) -> Standing {
+    office.licensing.standing(office.clock.now())
+}
+
 /// Tells whether a dependency is up; the audit log, the licence and the certificates are asked themselves.
 fn is_up(office: &Office, dependency: Dependency) -> bool {
     let noted = office.telemetry.health.is_up(dependency);
@@ -159,10 +170,7 @@ fn is_up(office: &Office, dependency: Dependency) -> bool {
                     .is_none_or(|members| members.is_in_touch() && !members.has_twin());
                 in_touch && office.is_written() && office.recorder.health() == Health::Sound
             }
-            Dependency::License => {
-                let standing = office.licensing.standing(office.clock.now());
-                standing.fault.is_none() && standing.unread.is_none()
-            }
+            Dependency::License => standing(office).fault.is_none(),
             Dependency::Certificates => infra::all_count(office),
             _ => true,
         }

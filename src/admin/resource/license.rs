@@ -27,7 +27,7 @@ pub struct LicenseStatus {
     pub tier: &'static str,
     /// Whether the licence counts; true where none is needed.
     pub valid: bool,
-    /// When it ends, in ISO 8601; year 9999 where none is needed, null where what there is tells nothing that counts.
+    /// When it ends, in ISO 8601, whoever signed it; year 9999 where none is needed, null where what there is cannot be read.
     #[schema(required = true)]
     pub expires: Option<String>,
     /// Whose licence it is.

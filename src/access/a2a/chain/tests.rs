@@ -367,7 +367,7 @@ fn what_is_under_way_ends_with_the_licence_that_let_it_begin() {
     // So it does with the trust in the key that signed it.
     let grant = world.call(planner(), &Claims { license: license(), ..claims() }, BODY).unwrap();
     std::fs::remove_file(world.keys.path().join("trusted.pem")).unwrap();
-    world.licensing.reload();
+    world.licensing.reload(world.now);
     let denial = grant.ensure_standing(&planner(), (&world.guardrails, &world.licensing), world.now);
     assert_eq!(denial.map_err(|denial| denial.code), Err(Code::LicenseInvalid));
 }
