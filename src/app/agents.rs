@@ -32,6 +32,7 @@ use crate::clock::sure::SureClock;
 use crate::config::Config;
 use crate::config::ConfigFault;
 use crate::config::file;
+use crate::config::provision::of_file;
 use crate::document::Fault;
 use crate::document::Place;
 use crate::document::Problem;
@@ -322,7 +323,7 @@ pub fn faults(config: &Config) -> Vec<ConfigFault> {
     if let Some(path) = &settings.capabilities {
         let source = path.display().to_string();
         let agents = file::read(path).and_then(|text| Agents::read(&text, &source, &read));
-        faults.extend(agents.err().unwrap_or_default());
+        faults.extend(of_file(config, "a2a.capabilities", agents.err().unwrap_or_default()));
     }
     faults
 }

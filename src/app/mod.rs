@@ -84,6 +84,7 @@ use crate::cluster::Reach;
 use crate::config::Config;
 use crate::config::ConfigFault;
 use crate::config::Sources;
+use crate::config::provision;
 use crate::govern::audit::config::AuditFailure;
 use crate::govern::privacy::Keeper;
 use crate::govern::siem::Standings;
@@ -278,7 +279,7 @@ pub fn demo(address: SocketAddr, listening: impl FnOnce(SocketAddr)) -> std::io:
 /// # Errors
 /// All faults.
 pub fn check(sources: &Sources) -> Result<Config, Vec<ConfigFault>> {
-    sources.check(|config| loading::faults(config, sources))
+    sources.check(|config| [provision::passed_over(config), loading::faults(config, sources)].concat())
 }
 
 fn add_tasks(

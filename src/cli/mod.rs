@@ -83,7 +83,7 @@ enum Command {
     /// Make licence keys and licences, and show what a licence says.
     #[command(subcommand)]
     License(license::LicenseCommand),
-    /// Look for what keeps a gateway from working: configuration, certificates, state, clock, limits, providers.
+    /// Look for what keeps a gateway from working: configuration, certificates, licence, state, clock, limits, providers.
     Doctor(doctor::DoctorArguments),
     /// Show what a running gateway does: traffic, findings and latencies, drawn anew every few seconds.
     Top(top::TopArguments),

@@ -1,13 +1,17 @@
 //! Tries what a configuration names in the file system, without starting anything.
 
 use std::path::Path;
+use std::path::PathBuf;
 use std::sync::Arc;
 
+use rustix::fs::Access;
+use rustix::fs::access;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::PrivateKeyDer;
 use rustls::pki_types::pem::PemObject;
 use rustls::sign::CertifiedKey;
 
+use crate::access::jose::VerifyingKey;
 use crate::access::secret::SHARED_CHARS_MIN;
 use crate::access::secret_file;
 use crate::access::secret_file::SecretFileFault;
@@ -32,6 +36,11 @@ use crate::policy::route::Route;
 use crate::proxy::provider_key::header_value;
 use crate::proxy::sigv4::Signer;
 use crate::tls::TlsFiles;
+use crate::tls::client::TlsClient;
+use crate::tls::facts::is_of_version_1;
+
+const VERSION_1: &str = "is an X.509 certificate of version 1, which TLS does not take any more: have one of version 3 \
+                         made, as authorities and `openssl req -x509` do; `openssl x509 -req` does with -extfile";
 
 /// Returns what is wrong with the certificates and keys that a configuration names.
 pub fn faults(config: &Config) -> Vec<ConfigFault> {
@@ -51,13 +60,63 @@ pub fn faults(config: &Config) -> Vec<ConfigFault> {
     faults.extend(sink_secret_faults(config));
     faults.extend(sso_faults(config));
     faults.extend(store_faults(config));
-    faults.extend(price::load(config.analytics.prices.as_deref()).err().into_iter().flatten());
+    faults.extend(otlp_faults(config));
+    let prices = price::load(config.analytics.prices.as_deref()).err().unwrap_or_default();
+    faults.extend(of_file(config, "analytics.prices", prices));
+    faults
+}
+
+/// Returns what a start passes over, and whoever wrote the configuration did not mean: a licence and its keys that are not
+/// there, and a folder for compiled patterns that cannot be made.
+pub fn passed_over(config: &Config) -> Vec<ConfigFault> {
+    let mut faults = Vec::new();
+    if config.license.file.as_deref().is_some_and(|file| std::fs::read_to_string(file).is_err()) {
+        faults.push(fault(config, "license.file".to_owned(), "cannot be read"));
+    }
+    let holds_key =
+        |file: &PathBuf| std::fs::read(file).is_ok_and(|pem| VerifyingKey::from_pem(&pem).is_ok());
+    for file in config.license.trusted_keys.iter().filter(|file| !holds_key(file)) {
+        let reason = format!("{} cannot be read, or holds no Ed25519 public key in PEM", file.display());
+        faults.push(fault(config, "license.trusted_keys".to_owned(), &reason));
+    }
+    let compiled = config.plugins.compiled_path.as_deref().filter(|folder| !can_be_made(folder));
+    let reason = "is no folder, and cannot be made: only the last part of its path is, where we may write";
+    faults.extend(compiled.map(|_| fault(config, "plugins.compiled_path".to_owned(), reason)));
+    faults
+}
+
+/// Returns the faults of a file that a key names: where there is no reading it, they are the key's.
+pub fn of_file(config: &Config, key: &str, faults: Vec<ConfigFault>) -> Vec<ConfigFault> {
+    let placed = |found: ConfigFault| match found.problem {
+        Problem::Unreadable { .. } => fault(config, key.to_owned(), &found.to_string()),
+        _ => found,
+    };
+    faults.into_iter().map(placed).collect()
+}
+
+fn can_be_made(folder: &Path) -> bool {
+    let above = folder.parent().filter(|above| !above.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    folder.is_dir()
+        || !folder.exists() && above.is_dir() && access(above, Access::WRITE_OK | Access::EXEC_OK).is_ok()
+}
+
+/// Returns what is wrong with the collector's certificates and its secret.
+fn otlp_faults(config: &Config) -> Vec<ConfigFault> {
+    let Some(otlp) = &config.otlp else { return Vec::new() };
+    let ca = TlsClient::new(otlp.ca_file.as_deref()).err();
+    let mut faults: Vec<ConfigFault> =
+        ca.map(|reason| fault(config, "otlp.ca_file".to_owned(), &reason.to_string())).into_iter().collect();
+    let is_good = |text: &str| !text.trim().is_empty() && header_value(text).is_some();
+    let problem = otlp.secret.as_ref().and_then(|(_, place)| {
+        unusable(place, ["secret_file", "secret_env"], is_good, "no secret on one line")
+    });
+    faults.extend(problem.map(|(key, reason)| fault(config, format!("otlp.{key}"), &reason)));
     faults
 }
 
 /// Returns what is wrong with the place of the database's URL, and with the certificates it is trusted by.
 fn store_faults(config: &Config) -> Vec<ConfigFault> {
-    let mut faults: Vec<ConfigFault> = redis_faults(config).into_iter().collect();
+    let mut faults = redis_faults(config);
     let Some(postgres) = &config.store.postgres else { return faults };
     let key = |key: &str| format!("store.postgres.{key}");
     for (place, keys, least, holds) in [
@@ -72,12 +131,15 @@ fn store_faults(config: &Config) -> Vec<ConfigFault> {
     faults
 }
 
-fn redis_faults(config: &Config) -> Option<ConfigFault> {
-    let redis = config.shared_limits.as_ref()?;
+fn redis_faults(config: &Config) -> Vec<ConfigFault> {
+    let Some(redis) = &config.shared_limits else { return Vec::new() };
     let holds = "no URL: redis://:PASSWORD@HOST:PORT, or rediss:// with TLS";
     let is_url = |text: &str| text.parse::<RedisUrl>().is_ok();
-    let (key, reason) = unusable(&redis.url, ["url_file", "url_env"], is_url, holds)?;
-    Some(fault(config, format!("cluster.redis.{key}"), &reason))
+    let url = unusable(&redis.url, ["url_file", "url_env"], is_url, holds);
+    let ca = redis.ca_file.as_deref().and_then(|file| certificates(file).err());
+    let ca = ca.map(|reason| ("ca_file", reason.to_owned()));
+    let faults = url.into_iter().chain(ca);
+    faults.map(|(key, reason)| fault(config, format!("cluster.redis.{key}"), &reason)).collect()
 }
 
 /// Returns what is wrong with the providers' keys that the routes name.
@@ -186,6 +248,9 @@ fn listener_problems(files: &TlsFiles) -> Vec<(&'static str, &'static str)> {
         (Ok(chain), Ok(key)) => (chain, key),
         (chain, key) => return chain.err().into_iter().chain(key.err()).collect(),
     };
+    if chain.first().is_some_and(|leaf| is_of_version_1(leaf)) {
+        return vec![("cert", VERSION_1)];
+    }
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let pair = CertifiedKey::from_der(chain, key, &provider);
     let reason = "does not belong to the certificate, or is of an unknown kind";
@@ -235,5 +300,27 @@ mod tests {
             format!("siem.sinks[0].secret_file: {reason}"),
         ];
         assert_eq!(complaints(SECRET_FILE_BYTES_MAX + 1), expected);
+    }
+
+    /// As `openssl x509 -req` makes them.
+    const OF_VERSION_1: &str = "\
+-----BEGIN CERTIFICATE-----\n\
+MIIBKTCB0QIUeZvSu+IBa/a4TEHXT/qJVYdvYDQwCgYIKoZIzj0EAwIwFzEVMBMG\n\
+A1UEAwwMZ2F0ZS5leGFtcGxlMCAXDTI2MTEyNzIyMDUyMloYDzIxMjYxMTAzMjIw\n\
+NTIyWjAXMRUwEwYDVQQDDAxnYXRlLmV4YW1wbGUwWTATBgcqhkjOPQIBBggqhkjO\n\
+PQMBBwNCAATSsa5BWvXcq8M+QyMSTK6jdg+bv8whVE6purPDQj5wsz2pOZ/gGSwt\n\
+aGJwYuC95wh+FpXmKO1OPaNnV6lzFigCMAoGCCqGSM49BAMCA0cAMEQCIDTQvJfH\n\
+5xV5S3CBKubmT8NHfmmHLnRBv64SEuSCRYqcAiArRxLy0yTYAd6k3MtsS9YacBsh\n\
++cK/XL+BsY+sCUywaA==\n\
+-----END CERTIFICATE-----\n\
+";
+
+    #[test]
+    fn a_certificate_of_the_first_version_is_told_so() {
+        let folder = tempfile::tempdir().unwrap();
+        let (cert, key) = (folder.path().join("cert.pem"), folder.path().join("key.pem"));
+        fs::write(&cert, OF_VERSION_1).unwrap();
+        fs::write(&key, rcgen::KeyPair::generate().unwrap().serialize_pem()).unwrap();
+        assert_eq!(listener_problems(&TlsFiles { cert, key }), [("cert", VERSION_1)]);
     }
 }

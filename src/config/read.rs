@@ -1,5 +1,6 @@
 //! Each table of the file into the configuration of its module.
 
+use std::net::Ipv6Addr;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -82,7 +83,7 @@ pub(super) fn admin(section: &mut Section<'_>) -> AdminConfig {
         listen: listen(section),
         tls: tls(&mut section.section("tls")),
         also_on_proxy: section.flag("also_on_proxy"),
-        hosts: section.texts("hosts").into_iter().map(str::to_ascii_lowercase).collect(),
+        hosts: hosts(section),
         trusted_proxies: trusted_proxies(section),
         public_url: sign_in::public_url(section),
         max_connections: section.count("max_connections", 1..=1_000_000),
@@ -93,6 +94,23 @@ pub(super) fn admin(section: &mut Section<'_>) -> AdminConfig {
     };
     section.finish();
     config
+}
+
+fn hosts(section: &mut Section<'_>) -> Vec<String> {
+    let named = section.texts("hosts").into_iter().filter(|host| !host.is_empty());
+    let hosts: Vec<String> = named.map(|host| host.trim_end_matches('.').to_ascii_lowercase()).collect();
+    let is_part = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
+    let is_name = |host: &str| {
+        host.len() <= 253 && host.split('.').all(|part| !part.is_empty() && part.bytes().all(is_part))
+    };
+    let is_address = |host: &str| {
+        let bare = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
+        bare.is_some_and(|bare| bare.parse::<Ipv6Addr>().is_ok())
+    };
+    if hosts.iter().any(|host| !is_name(host) && !is_address(host)) {
+        section.invalid("hosts", "expected names of hosts, as gate.example.com, without a port", None);
+    }
+    hosts
 }
 
 /// Reports an address of the management plane at which the data plane listens, too. Port 0 is another one each time.

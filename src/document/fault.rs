@@ -98,6 +98,12 @@ impl Fault {
         self.place.as_ref().and_then(|place| place.line)
     }
 
+    /// Returns the fault, placed in a file where it has no place yet: something is missing there, and lies at no line.
+    pub fn in_file(self, source: &str) -> Self {
+        let file = || Place { source: source.into(), line: None, column: None };
+        Self { place: Some(self.place.unwrap_or_else(file)), ..self }
+    }
+
     /// Puts faults into the order of where they were written.
     pub fn sort(faults: &mut [Self]) {
         faults.sort_by_key(|fault| {

@@ -189,7 +189,7 @@
 //! `/run/credentials/portcullis.service/NAME` by any `…_file` key.
 //!
 //! # Looking into it
-//! `portcullis doctor -c FILE` looks at configuration, certificates, state, clock, limits and providers, and asks the
+//! `portcullis doctor -c FILE` looks at configuration, certificates, licence, state, clock, limits and providers, and asks the
 //! database, Redis, the collector and the sinks (but those of `nats`, UDP and files), beside a running gateway or before the
 //! first start (`--json`, `--offline`; 0 well, 1 not, 78 a faulty configuration). SIGUSR1 switches the log to
 //! `portcullis=debug` and back. That nobody reads the log any more ends nothing. `conf/deploy/grafana/portcullis.json` is a dashboard,

@@ -15,7 +15,6 @@ use crate::document::patch::merge;
 use crate::document::section;
 use crate::llm::dialect::DialectFault;
 use crate::llm::dialect::Dialects;
-use crate::policy::route::Route;
 use crate::policy::route::Upstream;
 use crate::policy::ruleset::Parts;
 use crate::policy::ruleset::RELOADABLE_KEYS;
@@ -278,14 +277,24 @@ fn tried_rules(document: &Document) -> (Option<RulesFile>, Vec<Fault>) {
     only_rules.root_mut().remove(SINKS_KEY);
     let (rules, mut faults) = section::tried(&only_rules, RulesFile::read);
     let is_encrypted = document.to_json().pointer("/proxy/tls/cert").is_some();
-    if !is_encrypted && rules.routes.iter().any(Route::is_for_agents) {
-        let reason =
-            "a route with `auth = \"a2a\"` needs it: agents are known by their certificates".to_owned();
-        let problem = Problem::Invalid { reason, suggestion: None };
-        let place = document.places().of("proxy.tls").cloned();
-        faults.push(Fault { place, key: "proxy.tls".to_owned(), problem });
+    if !is_encrypted {
+        faults.extend(routes_for_agents(document).map(|key| {
+            let reason = "a2a needs [proxy.tls]: agents are known by their certificates".to_owned();
+            let problem = Problem::Invalid { reason, suggestion: None };
+            Fault { place: document.places().of(&key).cloned(), key, problem }
+        }));
     }
     (Some(rules), faults)
+}
+
+/// Returns the keys by which routes are for agents alone.
+fn routes_for_agents(document: &Document) -> impl Iterator<Item = String> {
+    let routes = document.root().get("routes").and_then(Value::as_array).into_iter().flatten();
+    let is_for_agents = |route: &Value| route.get("auth").is_some_and(|auth| auth == "a2a");
+    routes
+        .enumerate()
+        .filter(move |(_, route)| is_for_agents(route))
+        .map(|(at, _)| format!("routes[{at}].auth"))
 }
 
 /// Returns the reloadable part of a document.

@@ -4,6 +4,7 @@ use jiff::Timestamp;
 use rustls::pki_types::CertificateDer;
 use x509_parser::extensions::GeneralName;
 use x509_parser::parse_x509_certificate;
+use x509_parser::x509::X509Version;
 
 /// From how many days before its end on a certificate counts as expiring.
 pub const EXPIRING_DAYS: i64 = 30;
@@ -35,6 +36,11 @@ pub struct CertificateFacts {
     pub not_before: Timestamp,
     /// Until when it counts.
     pub not_after: Timestamp,
+}
+
+/// Tells whether a certificate is of the first version of X.509, which has no extensions: nobody takes it for a server's.
+pub fn is_of_version_1(certificate: &CertificateDer<'_>) -> bool {
+    parse_x509_certificate(certificate).is_ok_and(|(_, read)| read.version() == X509Version::V1)
 }
 
 impl Validity {

@@ -131,6 +131,87 @@ fn what_lies_in_no_file_is_told_by_its_path() {
     }
 }
 
+/// What a configuration names is tried, and told where it is named.
+#[test]
+fn what_is_named_and_is_not_there_is_told_at_its_key() {
+    let directory = tempfile::tempdir().unwrap();
+    let told_of = |command: &str, text: &str| {
+        fs::write(directory.path().join("gateway.toml"), text).unwrap();
+        let (code, _, told) = portcullis(directory.path(), &[command, "--config", "gateway.toml"], "");
+        assert_eq!(code, Some(78), "{command} {text}: {told}");
+        told
+    };
+    let collector = "[otlp]\nendpoint = \"https://c.example\"\n";
+    for (commands, text, expected) in [
+        (
+            &["check", "run"][..],
+            format!("{collector}ca_file = \"/nope\"\n"),
+            "3:1: otlp.ca_file: /nope cannot be read",
+        ),
+        (
+            &["check", "run"],
+            format!("{collector}secret_file = \"/nope\"\n"),
+            "3:1: otlp.secret_file: cannot be read",
+        ),
+        (
+            &["check", "run"],
+            "[admin]\nhosts = [\"bad host\"]\n".to_owned(),
+            "2:1: admin.hosts: expected names",
+        ),
+        (
+            &["check", "run"],
+            "[admin]\nhosts = [\"a.example:80\"]\n".to_owned(),
+            "2:1: admin.hosts: expected names",
+        ),
+        (
+            &["check", "run"],
+            "[analytics]\nprices = \"/nope.toml\"\n".to_owned(),
+            "2:1: analytics.prices: /nope.toml: cannot be read",
+        ),
+        (
+            &["check"],
+            "[a2a]\ncapabilities = \"/nope\"\n".to_owned(),
+            "2:1: a2a.capabilities: /nope: cannot be read",
+        ),
+        (
+            &["check"],
+            "[[routes]]\nname = \"a\"\nupstream = \"https://h.example\"\nauth = \"a2a\"\n".to_owned(),
+            "4:1: routes[0].auth: a2a needs [proxy.tls]",
+        ),
+        // A start passes them over.
+        (
+            &["check"],
+            "[license]\ntrusted_keys = [\"no.pem\"]\n".to_owned(),
+            "2:1: license.trusted_keys: no.pem cannot",
+        ),
+        (
+            &["check"],
+            "[license]\nfile = \"no.jwt\"\ntrusted_keys = \"no.pem\"\n".to_owned(),
+            "2:1: license.file: cannot be read",
+        ),
+        (
+            &["check"],
+            "[plugins]\ncompiled_path = \"no/compiled\"\n".to_owned(),
+            "2:1: plugins.compiled_path: is no folder, and cannot be made",
+        ),
+    ] {
+        for command in commands {
+            let told = told_of(command, &text);
+            assert!(told.contains(&format!("gateway.toml:{expected}")), "{command}: {told}");
+        }
+    }
+    fs::write(directory.path().join("prices.toml"), "bogus = 1\n").unwrap();
+    let told = told_of("check", "[analytics]\nprices = \"prices.toml\"\n");
+    assert!(told.contains("prices.toml: currency: missing\n"), "{told}");
+    let frameworks = directory.path().join("plugins/frameworks");
+    fs::create_dir_all(&frameworks).unwrap();
+    fs::write(frameworks.join("soc2.toml"), "bogus = 1\n").unwrap();
+    let told = told_of("check", "");
+    let mut faults: Vec<&str> = told.lines().collect();
+    assert!(faults.pop().is_some_and(|last| last.contains("nothing was started")), "{told}");
+    assert!(faults.len() > 1 && faults.iter().all(|fault| fault.contains("frameworks/soc2.toml")), "{told}");
+}
+
 #[test]
 fn check_reads_the_environment_and_the_policies_beside_the_file() {
     let directory = tempfile::tempdir().unwrap();

@@ -94,6 +94,20 @@ fn the_doctor_finds_what_keeps_a_gateway_from_working() {
         assert_eq!((code, told(&report, "directory").0.as_str()), (Some(1), "fault"), "{path}: {report}");
     }
 
+    // A licence that does not count: the start goes on with the community tier, which is not what was meant.
+    let keygen = ["license", "keygen", "--key", "sign.pem", "--public", "trusted.pem"];
+    assert_eq!(run(directory.path(), &keygen).0, Some(0));
+    fs::write(directory.path().join("license.jwt"), "garbage").unwrap();
+    let licensed = "[license]\nfile = \"license.jwt\"\ntrusted_keys = [\"trusted.pem\"]\n";
+    for (config, result, detail) in [
+        (licensed, "fault", "the licence is malformed: the tier is community"),
+        ("", "ok", "there is none: the tier is community"),
+    ] {
+        fs::write(directory.path().join("gateway.toml"), config).unwrap();
+        let (_, report) = doctor(&["--offline"]);
+        assert_eq!(told(&report, "license"), (result.to_owned(), detail.to_owned()), "{report}");
+    }
+
     fs::write(directory.path().join("gateway.toml"), "[proxy]\nlisen = 1\n").unwrap();
     let (code, report) = doctor(&[]);
     assert_eq!(code, Some(78));

@@ -3,6 +3,7 @@
 //! It changes nothing and needs no credential. Exit codes: 0 nothing is wrong (warnings included); 1 something is; 78 the
 //! configuration has faults, and nothing else was looked at.
 
+mod license;
 mod machine;
 mod reach;
 mod services;
@@ -98,6 +99,7 @@ fn examine(config: &Config, offline: bool) -> Vec<Check> {
     let mut checks = vec![Check::new("configuration", "files", Outcome::Good, good)];
     let now = SystemClock.now();
     checks.extend(reach::certificates(config, now));
+    checks.push(license::check(config, now));
     checks.extend(state::checks(config));
     checks.extend(machine::checks(config, now));
     if !offline {

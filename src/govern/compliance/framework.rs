@@ -89,7 +89,7 @@ fn parse(path: &str, text: &str) -> Result<Framework, Vec<Fault>> {
         return Err(vec![about(path, "is too long")]);
     }
     let document = toml::parse(text, path)?;
-    section::read(&document, |root| {
+    let read = section::read(&document, |root| {
         let mut head = root.section("framework");
         let id = head.text("id").to_owned();
         let is_name = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
@@ -111,7 +111,8 @@ fn parse(path: &str, text: &str) -> Result<Framework, Vec<Fault>> {
             root.invalid("control", format!("expected 1 to {CONTROLS_MAX} controls"), None);
         }
         Framework { id, name, version, source, controls }
-    })
+    });
+    read.map_err(|faults| faults.into_iter().map(|fault| fault.in_file(path)).collect())
 }
 
 fn control(section: &mut Section<'_>) -> Control {

@@ -91,7 +91,7 @@ pub fn read(own: Option<(&str, &str)>) -> Result<PriceList, Vec<Fault>> {
 
 fn parse(text: &str, source: &str) -> Result<PriceList, Vec<Fault>> {
     let document = toml::parse(text, source)?;
-    section::read(&document, |root| {
+    let read = section::read(&document, |root| {
         let currency = root.text("currency").to_owned();
         if currency.len() != 3 || !currency.bytes().all(|byte| byte.is_ascii_uppercase()) {
             root.invalid("currency", "expected a code of ISO 4217, as in USD", None);
@@ -110,7 +110,8 @@ fn parse(text: &str, source: &str) -> Result<PriceList, Vec<Fault>> {
             root.invalid("price", format!("expected {PRICES_MAX} at most"), None);
         }
         PriceList::new(currency, prices)
-    })
+    });
+    read.map_err(|faults| faults.into_iter().map(|fault| fault.in_file(source)).collect())
 }
 
 /// Reads one price, for each of its patterns.
