@@ -41,14 +41,11 @@ const GRANTS: &[(Role, &[&str])] = &[
             "abtest:read",
             "abtest:result",
             "abtest:write",
-            "analytics:read",
-            "audit:read",
             "config:read",
             "config:write",
             "guardrails:read",
             "holds:read",
             "holds:write",
-            "infra:read",
             "keys:read",
             "metrics:read",
             "policies:read",
@@ -135,6 +132,9 @@ mod tests {
         assert_eq!(allowed, [Role::Admin]);
         assert!(Role::Service.may(Permission("scan:run")) && !Role::Agent.may(Permission("scan:run")));
         assert!(!Role::Auditor.may(Permission("config:read")));
+        for record in ["analytics:read", "audit:read", "infra:read"].map(Permission) {
+            assert!(!Role::Operator.may(record) && Role::Auditor.may(record), "{record}");
+        }
     }
 
     #[test]

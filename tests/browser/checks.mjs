@@ -294,7 +294,7 @@ export async function reference({ gateway, check }, page) {
 }
 
 const SEEN = {
-  operator: ['Overview', 'Live', 'Usage and cost', 'Try a text', 'Audit log', 'Holds and privacy', 'Policies', 'Detectors', 'A/B tests', 'API keys', 'Agents and trust', 'System', 'Licence and SLA', 'API reference'],
+  operator: ['Overview', 'Try a text', 'Holds and privacy', 'Policies', 'Detectors', 'A/B tests', 'API keys', 'Agents and trust', 'System', 'Licence and SLA', 'API reference'],
   auditor: ['Overview', 'Live', 'Usage and cost', 'Audit log', 'Compliance', 'Holds and privacy', 'Forwarding', 'Agents and trust', 'System', 'Licence and SLA', 'API reference'],
   analyst: ['Overview', 'Usage and cost', 'Try a text', 'System', 'Licence and SLA', 'API reference'],
   service: ['Try a text', 'API reference'],
