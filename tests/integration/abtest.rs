@@ -214,3 +214,30 @@ fn a_variant_that_blocks_too_much_is_stopped() {
     let audit = world.recorded("abtest_guard_rail");
     assert!(audit["entries"][0]["message"].as_str().is_some_and(|it| it.contains("100.0 %")), "{audit}");
 }
+
+/// Weights are numbers, and a result is what the contract says of it: a detection is no part of a false positive's type.
+#[test]
+fn weights_may_have_decimals_and_results_say_what_their_sender_knows() {
+    let world = World::start();
+    let path = world.test(json!({"name": "thirds", "variants": [
+        {"name": "on", "weight": 0.3, "model_ref": "default"},
+        {"name": "off", "weight": 0.7, "model_ref": "off"},
+    ]}));
+    let (_, told) = world.admin("GET", &path, &Value::Null);
+    let weights =
+        told["variants"].as_array().expect("variants").iter().map(|variant| variant["weight"].clone());
+    assert_eq!(weights.collect::<Vec<_>>(), [json!(0.3), json!(0.7)]);
+    let result = json!({"variant_name": "on", "detected": false, "false_positive": true, "latency_ms": 1.5});
+    let (status, answer) = world.admin("POST", &format!("{path}/result"), &result);
+    assert_eq!((status, answer), (200, json!({"status": "recorded"})));
+    let told = world.metrics(&path)[0].clone();
+    assert_eq!((&told["total_requests"], &told["false_positives"]), (&json!(1), &json!(1)), "{told}");
+    let (status, refused) = world.admin(
+        "POST",
+        &format!("{path}/result"),
+        &json!({
+        "variant_name": "on", "detected": true, "false_positive": false, "latency_ms": 60_001}),
+    );
+    assert_eq!(status, 400);
+    assert!(refused["error"].as_str().is_some_and(|told| told.contains("from 0 to 60000")), "{refused}");
+}

@@ -2,6 +2,7 @@
 
 use serde::Deserialize;
 use serde::Serialize;
+use serde_json::Number;
 use utoipa::ToSchema;
 
 use super::wire::object_or_null;
@@ -31,12 +32,15 @@ const METHOD: &str = "e-process of two rates, valid at every look (Turner, Ly, G
 #[serde(deny_unknown_fields)]
 pub struct TestRequest {
     /// Its name.
+    #[schema(min_length = 1, max_length = 128)]
     pub name: String,
     /// What it is for.
     #[serde(default)]
+    #[schema(max_length = 4096)]
     pub description: String,
     /// At least two; the first is what the others are compared with.
     #[serde(deserialize_with = "objects")]
+    #[schema(min_items = 2, max_items = 16)]
     pub variants: Vec<VariantRequest>,
     /// When a variant is stopped; absent: past a half of 200 requests.
     #[serde(default, deserialize_with = "object_or_null")]
@@ -48,8 +52,10 @@ pub struct TestRequest {
 #[serde(deny_unknown_fields)]
 pub struct VariantRequest {
     /// Its name, unique in the test.
+    #[schema(min_length = 1, max_length = 128)]
     pub name: String,
-    /// Its share of the requests, over the sum of all weights: a whole number.
+    /// Its share of the requests, over the sum of all weights: a number, whole or not; one of them is above 0.
+    #[schema(minimum = 0)]
     pub weight: f64,
     /// `default`, `off` or the name of a model; behind a model perhaps `?bias=` and log odds.
     pub model_ref: String,
@@ -85,8 +91,9 @@ pub struct CreatedTest {
 pub struct VariantEntry {
     /// Its name.
     pub name: String,
-    /// Its share of the requests, over the sum of all weights.
-    pub weight: u32,
+    /// Its share of the requests, over the sum of all weights, as it was given.
+    #[schema(value_type = f64)]
+    pub weight: Number,
     /// What judges its requests.
     pub model_ref: String,
 }
@@ -149,6 +156,7 @@ pub struct Moved {
 #[serde(deny_unknown_fields)]
 pub struct Asked {
     /// The request's id.
+    #[schema(min_length = 1, max_length = 256)]
     pub request_id: String,
 }
 
@@ -172,6 +180,7 @@ pub struct ResultRequest {
     /// Whether that was wrong.
     pub false_positive: bool,
     /// How long it took, in milliseconds.
+    #[schema(minimum = 0, maximum = 60_000)]
     pub latency_ms: f64,
     /// The request it is about; with it the result counts once, and only for the request's own variant. Without it the
     /// result counts in the rates, but is not compared: `significance` leaves it out.
@@ -414,7 +423,7 @@ async fn record(call: &Call, event_type: &str, test_id: &str, message: &str) {
 fn entry(tests: &AbTests, test: AbTest) -> TestEntry {
     let variant = |variant: Variant| VariantEntry {
         name: variant.name,
-        weight: variant.weight,
+        weight: number(variant.written_weight),
         model_ref: variant.model_ref.to_string(),
     };
     TestEntry {
@@ -435,6 +444,14 @@ fn entry(tests: &AbTests, test: AbTest) -> TestEntry {
     }
 }
 
+/// Returns a number as JSON has it: a whole one without decimals.
+fn number(number: f64) -> Number {
+    let whole =
+        (number.fract() == 0.0 && (0.0..=f64::from(u32::MAX)).contains(&number)).then_some(number as u32);
+    let decimal = || Number::from_f64(number).unwrap_or_else(|| Number::from(0));
+    whole.map_or_else(decimal, Number::from)
+}
+
 impl From<AbTestError> for ApiError {
     fn from(error: AbTestError) -> Self {
         use AbTestError as E;
@@ -442,7 +459,7 @@ impl From<AbTestError> for ApiError {
             E::Name(_) | E::Description | E::Variants | E::RepeatedName | E::Weight | E::GuardRail => {
                 Self::Invalid(error.to_string())
             }
-            E::UnknownVariant | E::RequestId | E::NotAssigned | E::Latency | E::Contradiction => {
+            E::UnknownVariant | E::RequestId | E::NotAssigned | E::Latency => {
                 Self::Invalid(error.to_string())
             }
             E::UnknownModel { ref known } => {

@@ -57,6 +57,8 @@ pub const NAME_BYTES_MAX: usize = 128;
 pub const DESCRIPTION_BYTES_MAX: usize = 4096;
 /// The longest request id that is assigned, in bytes.
 pub const REQUEST_ID_BYTES_MAX: usize = 256;
+/// How many times as large as another one weight may be, where they are no whole numbers whose sum fits 32 bits.
+pub const WEIGHTS_APART_MAX: u32 = 100_000_000;
 /// The longest latency that is believed, in milliseconds.
 pub const LATENCY_MS_MAX: f64 = 60_000.0;
 
@@ -92,6 +94,8 @@ pub struct Variant {
     pub name: String,
     /// Its share of the requests, over the sum of all weights.
     pub weight: u32,
+    /// The same as it was written: only what it is beside the others counts.
+    pub written_weight: f64,
     /// What judges its requests.
     pub model_ref: ModelRef,
 }
@@ -172,8 +176,11 @@ pub enum AbTestError {
     /// Two variants have one name.
     #[error("variants: two have the same name")]
     RepeatedName,
-    /// A weight is not a whole number, or too large.
-    #[error("weight: expected whole numbers from 0 on, whose sum is from 1 to {}", u32::MAX)]
+    /// A weight is no share, or so small beside another that it would get nothing.
+    #[error(
+        "weight: expected numbers from 0 on, of which one is above 0, and none above 0 is less than a {WEIGHTS_APART_MAX}th \
+         of another"
+    )]
     Weight,
     /// A model is not there.
     #[error("model_ref: there is no such model")]
@@ -207,9 +214,6 @@ pub enum AbTestError {
     /// The latency is out of its range.
     #[error("latency_ms: expected a number from 0 to {LATENCY_MS_MAX}")]
     Latency,
-    /// A false positive needs a detection.
-    #[error("false_positive: nothing was detected that could have been wrong")]
-    Contradiction,
     /// It runs.
     #[error("the test is started: stop it first")]
     Started,

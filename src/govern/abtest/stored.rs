@@ -30,6 +30,9 @@ pub(super) struct StoredTest {
 struct StoredVariant {
     name: String,
     weight: u32,
+    /// The weight as it was written, where that is another number; an earlier release does without.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    written_weight: Option<f64>,
     model_ref: String,
 }
 
@@ -54,6 +57,8 @@ impl StoredTest {
         let variant = |variant: &Variant| StoredVariant {
             name: variant.name.clone(),
             weight: variant.weight,
+            written_weight: Some(variant.written_weight)
+                .filter(|written| *written != f64::from(variant.weight)),
             model_ref: variant.model_ref.to_string(),
         };
         Self {
@@ -78,7 +83,8 @@ impl StoredTest {
     pub(super) fn read(self, id: String) -> Option<AbTest> {
         let variant = |stored: StoredVariant| {
             let model_ref = stored.model_ref.parse().ok()?;
-            Some(Variant { name: stored.name, weight: stored.weight, model_ref })
+            let written_weight = stored.written_weight.unwrap_or(f64::from(stored.weight));
+            Some(Variant { name: stored.name, weight: stored.weight, written_weight, model_ref })
         };
         Some(AbTest {
             id,

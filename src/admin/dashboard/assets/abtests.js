@@ -82,7 +82,7 @@ function create(refresh) {
   const add = (name = '', model = 'default') => rows.append(h('div', { class: 'fields', data: { variant: '' } },
     field('Variant', h('input', { name: 'variant', required: true, value: name })),
     field('Model', h('input', { name: 'model_ref', required: true, value: model })),
-    field('Weight', h('input', { name: 'weight', type: 'number', min: 0, max: 1_000_000, step: 1, required: true, value: '50' }))));
+    field('Weight', h('input', { name: 'weight', type: 'number', min: 0, step: 'any', required: true, value: '50' }))));
   add('control');
   add('candidate', 'off');
   form('New A/B test', {
