@@ -142,7 +142,7 @@ pub enum KeyError {
     #[error("there are {KEYS_MAX} keys already")]
     TooMany,
     /// It is the only way left to manage keys.
-    #[error("the last admin key stays: nobody could manage keys without it")]
+    #[error("the last admin key that lasts a week stays: nobody could manage keys without it")]
     LastAdmin,
     /// Nothing has this id.
     #[error("there is no such key")]
@@ -322,7 +322,7 @@ impl KeyStore {
             check(&new, now)?;
             let ends_sooner = new.expires_at.is_some_and(|at| before.expires_at.is_none_or(|was| at < was));
             let loses_admin = new.role != Role::Admin || ends_sooner;
-            if loses_admin && before.is_admin(now) && self.known.read().admins(now) == 1 {
+            if loses_admin && !self.known.read().can_do_without(&BTreeSet::from([&before.id]), now) {
                 return Err(KeyError::LastAdmin);
             }
             let NewKey { name, role, tier, expires_at, scope } = new;
@@ -415,8 +415,7 @@ impl KeyStore {
         self.deciding(|batch| {
             let known = self.known.read();
             let gone: Vec<&KeyRecord> = ids.iter().filter_map(|id| known.by_id.get(*id)).collect();
-            let admins = gone.iter().filter(|record| record.is_admin(now)).count();
-            if admins > 0 && admins == known.admins(now) {
+            if !known.can_do_without(&ids, now) {
                 return Err(KeyError::LastAdmin);
             }
             for record in &gone {

@@ -1,11 +1,16 @@
 //! The keys that are known, and how they are found.
 
+use std::collections::BTreeSet;
 use std::collections::HashMap;
+use std::time::Duration;
 
 use jiff::Timestamp;
 
 use super::KeyRecord;
 use super::KeyText;
+
+/// An admin key that ends sooner leaves nobody to manage keys before long.
+const LASTING: Duration = Duration::from_secs(7 * 86_400);
 
 /// The keys by id, and their ids by the hashes of their texts.
 #[derive(Default)]
@@ -37,5 +42,16 @@ impl Known {
     /// Returns how many admin keys count.
     pub(super) fn admins(&self, now: Timestamp) -> usize {
         self.by_id.values().filter(|record| record.is_admin(now)).count()
+    }
+
+    /// Tells whether somebody could manage keys without those of some ids; where they can for longer than [`LASTING`] with
+    /// them, also for so long.
+    pub(super) fn can_do_without(&self, ids: &BTreeSet<&String>, now: Timestamp) -> bool {
+        let later = now.checked_add(LASTING).unwrap_or(Timestamp::MAX);
+        [now, later].into_iter().all(|at| {
+            let admins = self.by_id.values().filter(|record| record.is_admin(at));
+            let (lost, left): (Vec<_>, Vec<_>) = admins.partition(|record| ids.contains(&record.id));
+            lost.is_empty() || !left.is_empty()
+        })
     }
 }

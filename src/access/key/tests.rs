@@ -30,6 +30,29 @@ fn a_key_counts_until_it_expires_or_is_revoked() {
     assert_eq!(keys(&store, &NodeSecret::random()).authenticate(&admin, now), None);
 }
 
+/// An admin key that ends soon is no other: nobody could manage keys from then on.
+#[test]
+fn the_last_admin_key_that_lasts_stays() {
+    let (store, secret) = (Store::in_memory(), NodeSecret::random());
+    let (opened, day) = (keys(&store, &secret), 86_400);
+    opened.create("lasts".into(), new(Role::Admin, None), at(0)).unwrap();
+    opened.create("ends".into(), new(Role::Admin, Some(at(7 * day))), at(0)).unwrap();
+    assert!(matches!(opened.revoke("lasts", at(0)), Err(KeyError::LastAdmin)));
+    let both = ["lasts".to_owned(), "ends".to_owned()];
+    assert!(matches!(opened.revoke_all(&both, at(0)), Err(KeyError::LastAdmin)));
+    for change in [(|new| new.role = Role::Operator) as fn(&mut NewKey), |new| new.expires_at = Some(at(60))]
+    {
+        assert!(matches!(opened.change("lasts", change, at(0)), Err(KeyError::LastAdmin)));
+    }
+    opened.create("other".into(), new(Role::Admin, Some(at(7 * day + 1))), at(0)).unwrap();
+    assert!(opened.revoke("lasts", at(0)).unwrap());
+    // Where none lasts, one that counts is enough; and what ends soon may always go.
+    assert!(opened.revoke("other", at(1)).unwrap());
+    assert!(matches!(opened.revoke("ends", at(1)), Err(KeyError::LastAdmin)));
+    opened.create("again".into(), new(Role::Admin, None), at(1)).unwrap();
+    assert!(opened.revoke("ends", at(1)).unwrap());
+}
+
 #[test]
 fn a_rotated_key_has_two_texts_for_the_overlap() {
     let (store, secret) = (Store::in_memory(), NodeSecret::random());
