@@ -17,6 +17,7 @@ use super::adapter::ReadFault;
 use crate::access::role::Permission;
 use crate::access::session::shared::Untold;
 use crate::access::tier::Tier;
+use crate::scan::classifier::Unjudged;
 
 /// Why a call failed.
 #[derive(Debug, thiserror::Error)]
@@ -112,6 +113,14 @@ pub enum ApiError {
     /// The content could not be inspected.
     #[error("the content cannot be inspected: {0}")]
     Unreadable(String),
+    /// The time that looking at content may take was over before all of it was judged.
+    #[error(
+        "the content was not judged whole within {0} ms, `scan_ms` in [limits], so nothing is said of it: send it in parts"
+    )]
+    Late(u64),
+    /// The content was not judged, and that is nothing of it.
+    #[error("the content was not judged: {0}")]
+    Unjudged(Unjudged),
     /// As many streams are open as may be.
     #[error("too many audit streams are open")]
     TooManyStreams,
@@ -159,6 +168,7 @@ impl ApiError {
             Self::Unavailable | Self::Untold(_) | Self::TooManyStreams | Self::Busy => {
                 StatusCode::SERVICE_UNAVAILABLE
             }
+            Self::Late(_) | Self::Unjudged(_) => StatusCode::SERVICE_UNAVAILABLE,
             Self::Internal => StatusCode::INTERNAL_SERVER_ERROR,
         }
     }

@@ -47,8 +47,9 @@ async fn a_text_that_took_too_long_is_not_called_clean() {
     for path in ["/v1/scan", "/api/v1/scan"] {
         assert_eq!(asked(1, path, &content).await.0, 200);
         let (status, told) = asked(2500, path, &content).await;
-        let error = "the content cannot be inspected: the time for a text is over";
-        assert_eq!((status, &told["error"]), (400, &error.into()), "{path}");
+        let error = "the content was not judged whole within 2000 ms, `scan_ms` in [limits], so nothing is said of it: \
+                     send it in parts";
+        assert_eq!((status, &told["error"]), (503, &error.into()), "{path}");
     }
 }
 

@@ -94,6 +94,19 @@ fn a_licence_is_obeyed_while_it_counts() {
     assert_eq!(told, "enterprise");
     let (small, told) = made(json!({ "name": "small", "role": "service", "tier": "developer" }));
     assert_eq!(told, "developer");
+    // Whoever has less than the deployment is told what they have.
+    let few = keys("POST", "/api/v1/keys", json!({ "name": "few", "role": "analyst", "tier": "developer" }));
+    let request = format!(
+        "GET /api/v1/tier HTTP/1.1\r\nhost: localhost\r\nx-api-key: {}\r\n\r\n",
+        few["key"].as_str().expect("a key")
+    );
+    let tier = exchange(gateway.admin, request.as_bytes()).json();
+    assert_eq!(tier["tier"], "developer", "{tier}");
+    let features = tier["features"].as_array().expect("a list");
+    assert!(
+        !features.contains(&json!("extra")) && !features.contains(&json!("unlimited_requests")),
+        "{tier}"
+    );
     let tiers = || [&free, &small].map(|path| ask(&gateway, path).1["tier"].clone());
 
     // Somebody else's signature: the tier falls back and health says so, and traffic goes on.

@@ -36,7 +36,7 @@ pub struct LicenseStatus {
     pub reason: Option<String>,
 }
 
-/// The tier in force.
+/// The tier that the caller has: its own, and no more than the deployment's.
 #[derive(Serialize, ToSchema)]
 pub struct TierReport {
     /// The tier.
@@ -106,15 +106,17 @@ fn told(standing: Standing) -> LicenseStatus {
 /// `GET /api/v1/tier`.
 pub async fn tier(call: Call) -> Answer {
     let standing = call.office.licensing.standing(call.office.clock.now());
-    let mut features: Vec<String> = standing.tier.features().map(str::to_owned).collect();
-    features
-        .extend(standing.features.into_iter().filter(|extra| !features.contains(extra)).collect::<Vec<_>>());
-    let quota = call.office.buckets.quota(standing.tier);
+    let tier = call.principal.as_ref().map_or(standing.tier, |known| known.tier.min(standing.tier));
+    let mut features: Vec<String> = tier.features().map(str::to_owned).collect();
+    // What the licence has beside its tier is for whoever has all of that.
+    let extra = standing.features.into_iter().filter(|_| tier == standing.tier);
+    features.extend(extra.filter(|extra| !features.contains(extra)).collect::<Vec<_>>());
+    let quota = call.office.buckets.quota(tier);
     let limits = TierLimits {
         requests_per_minute: quota.map_or(UNLIMITED, |quota| u64::from(quota.requests_per_minute)),
         burst: quota.map_or(UNLIMITED, |quota| u64::from(quota.burst)),
     };
-    ok(&TierReport { tier: standing.tier.as_str(), features, limits })
+    ok(&TierReport { tier: tier.as_str(), features, limits })
 }
 
 /// `GET /api/v1/sla`.

@@ -66,6 +66,8 @@ pub struct ScanResult {
 struct Scanned {
     result: ScanResult,
     record: Findings,
+    /// Whether all of it was judged: what was found is recorded either way, and is no answer where more may be there.
+    judged: Result<(), Unjudged>,
 }
 
 /// What was found, as the audit log keeps it.
@@ -84,13 +86,17 @@ pub async fn scan(call: Call) -> Answer {
     let ruleset = office.reloader.handle().load();
     ensure_inspectable(&ruleset, request.content.len())?;
     let wanted = enabled(&office, &ruleset, request.options);
-    let revision = ruleset.revision;
+    let (revision, scan_ms) = (ruleset.revision, ruleset.limits.scan_ms);
     let scanning = {
         let office = office.clone();
         tokio::task::spawn_blocking(move || run(&office, &ruleset, &request.content, &wanted))
     };
-    let Scanned { result, record } = scanning.await.map_err(|_| office.panicked())??;
+    let Scanned { result, record, judged } = scanning.await.map_err(|_| office.panicked())??;
     record.note(&call, "scan", Action::Monitor, revision, None).await?;
+    judged.map_err(|unjudged| match unjudged {
+        Unjudged::Late => ApiError::Late(scan_ms),
+        Unjudged::Failed => ApiError::Unjudged(unjudged),
+    })?;
     ok(&result)
 }
 
@@ -139,7 +145,6 @@ fn run(office: &Office, ruleset: &Ruleset, content: &str, wanted: &DetectorSet) 
     let took = office.clock.monotonic().saturating_sub(began);
     office.telemetry.metrics.scanned(took);
     let findings = findings.map_err(|fault| ApiError::Unreadable(fault.to_string()))?;
-    judged.map_err(|unjudged| ApiError::Unreadable(unjudged.to_string()))?;
     let found = || findings.iter().filter_map(|one| Some((one, ruleset.kind(one.detector)?)));
     let mut record = Findings::default();
     for (finding, kind) in found() {
@@ -151,7 +156,7 @@ fn run(office: &Office, ruleset: &Ruleset, content: &str, wanted: &DetectorSet) 
         scan_time_ms: took.as_micros() as f64 / 1000.0,
         layers_triggered: threat::layers(findings.iter().map(|finding| finding.layer)),
     };
-    Ok(Scanned { result, record })
+    Ok(Scanned { result, record, judged })
 }
 
 fn show(content: &str, finding: &Finding, kind: &Kind<'_>) -> Threat {
