@@ -1,9 +1,10 @@
 //! A tower service behind a Pingora listener.
 //!
-//! The request is read whole (management bodies are small, and bounded), the response is written as
-//! its frames come, so that an event stream is a stream. When the client leaves, the response body is
-//! dropped at once, but a call that was begun is carried to its end: a change whose client did not wait for
-//! the answer is recorded as every other. When the process ends, streams end cleanly.
+//! The request is read whole (management bodies are small, and bounded; those with a text to be scanned may be larger, and
+//! have a share of the memory for bodies then), the response is written as its frames come, so that an event stream is a
+//! stream. When the client leaves, the response body is dropped at once, but a call that was begun is carried to its end:
+//! a change whose client did not wait for the answer is recorded as every other. When the process ends, streams end
+//! cleanly.
 
 use std::convert::Infallible;
 use std::net::IpAddr;
@@ -35,16 +36,26 @@ use tower::ServiceExt;
 use super::head as heads;
 use super::head::HeadFault;
 use super::head::HeadLimits;
+use crate::policy::handle::RulesetHandle;
 
 /// How much a caller may write behind its request, within one wait, and still be waiting for its answer.
 const UNASKED_BYTES_MAX: usize = 64 << 10;
 /// After so many of those bytes the worker turns to others.
 const UNASKED_BYTES_AT_ONCE: usize = 512;
+/// The paths that take a text to be scanned, which may be as long as `limits.max_inspect_bytes`.
+const TEXT_PATHS: [&str; 4] = ["/v1/scan", "/api/v1/scan", "/api/v1/screen", "/api/v1/screen/response"];
+/// The most bytes in which JSON writes one byte of a text: `\u0001`.
+const ESCAPED_BYTES_MAX: usize = 6;
+/// What may stand around such a text.
+const AROUND_TEXT_BYTES_MAX: usize = 64 << 10;
 /// How long a client may leave what it asked for unread: who stops reading a stream gives its place back.
 const WRITE_MAX: Duration = Duration::from_secs(30);
 
+/// Bytes of memory that were set aside; they are given back when it is dropped.
+pub type Share = Box<dyn Send + Sync>;
+
 /// How much of a request is read, and for how long.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone)]
 pub struct AdapterLimits {
     /// The largest head.
     pub head: HeadLimits,
@@ -52,6 +63,10 @@ pub struct AdapterLimits {
     pub body_bytes_max: usize,
     /// For a whole request body.
     pub body_deadline: Duration,
+    /// The running rules, which say how long a text to be scanned may be.
+    pub rules: RulesetHandle,
+    /// Sets memory aside for a body that is longer than others may be; `None`: there is none left.
+    pub reserve: Arc<dyn Fn(usize) -> Option<Share> + Send + Sync>,
 }
 
 /// Who sent a request, as far as the connection tells; an extension of every request.
@@ -80,9 +95,23 @@ pub enum ReadFault {
     /// More bytes than the limit.
     #[error("the request body is larger than {0} bytes")]
     TooLarge(usize),
+    /// As many bytes are held as may be.
+    #[error("the gateway holds too many request bytes at the moment, try again")]
+    Overloaded,
     /// The body did not end in time.
     #[error("the request body took too long")]
     Slow,
+}
+
+impl AdapterLimits {
+    /// Returns the most bytes of a body at a path: a text may be written in more bytes than it has.
+    fn bytes_max(&self, path: &str) -> usize {
+        if !TEXT_PATHS.contains(&path) {
+            return self.body_bytes_max;
+        }
+        let text = self.rules.load().limits.max_inspect_bytes;
+        self.body_bytes_max.max(text.saturating_mul(ESCAPED_BYTES_MAX).saturating_add(AROUND_TEXT_BYTES_MAX))
+    }
 }
 
 impl ReadFault {
@@ -93,6 +122,7 @@ impl ReadFault {
             Self::Head(HeadFault::Expectation) => StatusCode::EXPECTATION_FAILED,
             Self::Malformed(_) | Self::Head(_) => StatusCode::BAD_REQUEST,
             Self::TooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::Overloaded => StatusCode::SERVICE_UNAVAILABLE,
             Self::Slow => StatusCode::REQUEST_TIMEOUT,
         }
     }
@@ -130,7 +160,7 @@ impl HttpServerApp for AdminApp {
         if *shutdown.borrow() {
             session.set_keepalive(None);
         }
-        serve(&mut session, self.router.clone(), self.limits, Some(shutdown.clone())).await.ok()?;
+        serve(&mut session, self.router.clone(), &self.limits, Some(shutdown.clone())).await.ok()?;
         let settings = HttpPersistentSettings::for_session(&session);
         let reusable = session.finish().await.ok().flatten();
         reusable.map(|stream| ReusedHttpStream::from_reusable_stream(stream, settings))
@@ -144,12 +174,12 @@ impl HttpServerApp for AdminApp {
 pub async fn serve(
     session: &mut ServerSession,
     router: Router,
-    limits: AdapterLimits,
+    limits: &AdapterLimits,
     shutdown: Option<ShutdownWatch>,
 ) -> Result<StatusCode, Box<pingora::Error>> {
-    let read = tokio::time::timeout(limits.body_deadline, read_body(session, limits.body_bytes_max)).await;
+    let read = tokio::time::timeout(limits.body_deadline, read_body(session, limits)).await;
     let fault = match read.unwrap_or(Err(ReadFault::Slow)) {
-        Ok(body) => return answer(session, request(session, body), router, shutdown).await,
+        Ok((body, _share)) => return answer(session, request(session, body), router, shutdown).await,
         Err(fault) => fault,
     };
     turn_away(session, router, fault).await
@@ -223,15 +253,25 @@ pub async fn caller_left(session: &mut ServerSession) -> Box<pingora::Error> {
     std::future::pending().await
 }
 
-async fn read_body(session: &mut ServerSession, bytes_max: usize) -> Result<Bytes, ReadFault> {
-    let mut body = BytesMut::new();
+/// Reads a body, with a share of memory where it is longer than others may be.
+async fn read_body(
+    session: &mut ServerSession,
+    limits: &AdapterLimits,
+) -> Result<(Bytes, Option<Share>), ReadFault> {
+    let bytes_max = limits.bytes_max(session.req_header().uri.path());
+    let (mut body, mut share) = (BytesMut::new(), None);
     while let Some(piece) = session.read_request_body().await.map_err(ReadFault::Malformed)? {
-        if body.len() + piece.len() > bytes_max {
+        let bytes = body.len() + piece.len();
+        if bytes > bytes_max {
             return Err(ReadFault::TooLarge(bytes_max));
+        }
+        if bytes > limits.body_bytes_max && share.is_none() {
+            let wanted = told_length(&session.req_header().headers).unwrap_or(bytes_max).min(bytes_max);
+            share = Some((limits.reserve)(wanted).ok_or(ReadFault::Overloaded)?);
         }
         body.extend_from_slice(&piece);
     }
-    Ok(body.freeze())
+    Ok((body.freeze(), share))
 }
 
 fn request(session: &ServerSession, body: Bytes) -> Request<Body> {
@@ -300,7 +340,8 @@ async fn write(
     Ok(parts.status)
 }
 
-/// Returns the length that an answer tells, whose body may have been left out because nobody asked for it.
+/// Returns the length that a head tells: of an answer, whose body may have been left out because nobody asked for it, or of
+/// a request.
 fn told_length(headers: &HeaderMap) -> Option<usize> {
     headers.get(header::CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
 }

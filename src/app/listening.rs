@@ -16,8 +16,12 @@ use super::StartError;
 use super::StateError;
 use super::address::Listeners;
 use crate::admin::adapter::AdapterLimits;
+use crate::admin::adapter::Share;
 use crate::admin::head::HeadLimits;
 use crate::config::Config;
+use crate::policy::handle::RulesetHandle;
+use crate::proxy::gate::ByteBudget;
+use crate::proxy::gate::Reserved;
 use crate::proxy::guard::GuardConfig;
 use crate::tls::CertificateStore;
 use crate::tls::TlsFiles;
@@ -46,10 +50,15 @@ pub(super) fn admin_guard_config(config: &Config) -> GuardConfig {
 }
 
 /// Returns what a request of the management API may weigh, and how long it may take to arrive.
-pub(super) fn adapter_limits(config: &Config) -> AdapterLimits {
+pub(super) fn adapter_limits(config: &Config, rules: RulesetHandle, room: &Arc<ByteBudget>) -> AdapterLimits {
     let body_deadline = Duration::from_millis(config.proxy.timeouts.body_ms);
     let head = HeadLimits { bytes_max: config.proxy.max_header_bytes, fields_max: config.proxy.max_headers };
-    AdapterLimits { head, body_bytes_max: config.admin.max_body_bytes, body_deadline }
+    let room = Arc::clone(room);
+    let reserve = Arc::new(move |bytes: usize| {
+        let mut share = Reserved::none(&room);
+        share.grow(bytes).ok().map(|()| Box::new(share) as Share)
+    });
+    AdapterLimits { head, body_bytes_max: config.admin.max_body_bytes, body_deadline, rules, reserve }
 }
 
 /// Returns what is asked of HTTP/1 connections.

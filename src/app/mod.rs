@@ -77,6 +77,7 @@ use crate::admin;
 use crate::admin::Build;
 use crate::admin::Facts;
 use crate::admin::Office;
+use crate::admin::adapter::AdapterLimits;
 use crate::admin::sign_in::SignIn;
 use crate::clock::Clock;
 use crate::clock::SystemClock;
@@ -94,6 +95,7 @@ use crate::policy::reload::Reloader;
 use crate::policy::watch::FileWatch;
 use crate::policy::watch::reload;
 use crate::proxy::Gateway;
+use crate::proxy::gate::ByteBudget;
 use crate::proxy::local::OwnPaths;
 use crate::proxy::read_back::ReadBack;
 use crate::proxy::upstream::Upstreams;
@@ -200,9 +202,12 @@ fn serve_until_over(
         (sign_in, sinks.standings(), certificates.clone(), shared.as_ref().map(|it| Arc::clone(&it.reach))),
     );
     let router = admin::router(Arc::clone(&office));
-    let own = own_paths(&config, admin::router_on_proxy(office));
+    let room = limits::room(&state.reloader, &telemetry.metrics);
+    let limits = adapter_limits(&config, state.reloader.handle(), &room);
+    let own = own_paths(&config, admin::router_on_proxy(office), limits.clone());
     let (otlp, exporting) = traces::open(&config, &state, &telemetry).map_err(StateError::from)?.unzip();
-    let gateway = Gateway { otlp, ..gateway(&config, &state, upstreams, &buckets, &telemetry, &clock, own) };
+    let gateway =
+        Gateway { otlp, ..gateway(&config, &state, upstreams, &buckets, &telemetry, &clock, (own, room)) };
 
     let mut server = Server::new_with_opt_and_conf(None, server_conf(&config));
     server.bootstrap();
@@ -213,6 +218,7 @@ fn serve_until_over(
         certificates: &certificates,
         authorities: &state.agents.authorities,
         telemetry: &telemetry,
+        limits: &limits,
     };
     let pulses = planes.add(&mut server, gateway, router)?;
 
@@ -440,8 +446,8 @@ fn facts(config: &Config, state: &State, clock: &dyn Clock, addresses: &Listener
     }
 }
 
-fn own_paths(config: &Config, router: axum::Router) -> OwnPaths {
-    OwnPaths { router, limits: adapter_limits(config), with_management: config.admin.also_on_proxy }
+fn own_paths(config: &Config, router: axum::Router, limits: AdapterLimits) -> OwnPaths {
+    OwnPaths { router, limits, with_management: config.admin.also_on_proxy }
 }
 
 fn gateway(
@@ -451,13 +457,13 @@ fn gateway(
     buckets: &Arc<Buckets>,
     telemetry: &Arc<Telemetry>,
     clock: &Arc<dyn Clock>,
-    own: OwnPaths,
+    (own, budget): (OwnPaths, Arc<ByteBudget>),
 ) -> Gateway {
     Gateway {
         config: config.proxy.clone(),
         rules: state.reloader.handle(),
         upstreams,
-        budget: limits::room(&state.reloader, &telemetry.metrics),
+        budget,
         own,
         buckets: Arc::clone(buckets),
         guardrails: Arc::clone(&state.agents.guardrails),

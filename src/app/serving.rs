@@ -22,7 +22,6 @@ use super::ending::Ending;
 use super::ending::Next;
 use super::inherit::Inherited;
 use super::inherit::Predecessor;
-use super::listening::adapter_limits;
 use super::listening::admin_guard_config;
 use super::listening::guard_config;
 use super::listening::h2_options;
@@ -35,6 +34,7 @@ use super::ready::Announcer;
 use super::standing_by::Alone;
 use super::successor::Handed;
 use super::task::task;
+use crate::admin::adapter::AdapterLimits;
 use crate::admin::adapter::AdminApp;
 use crate::config::Config;
 use crate::proxy::Gateway;
@@ -51,6 +51,7 @@ pub(super) struct Planes<'a> {
     pub(super) certificates: &'a Served,
     pub(super) authorities: &'a Arc<Authorities>,
     pub(super) telemetry: &'a Arc<Telemetry>,
+    pub(super) limits: &'a AdapterLimits,
 }
 
 impl Planes<'_> {
@@ -91,7 +92,7 @@ impl Planes<'_> {
 
     fn admin_plane(&self, router: axum::Router) -> Result<Plane<Guard<AdminApp>>, StartError> {
         let (config, lifecycle) = (self.config, &self.telemetry.lifecycle);
-        let app = AdminApp::new(router, adapter_limits(config));
+        let app = AdminApp::new(router, self.limits.clone());
         let guard = Guard::new(app, admin_guard_config(config), Arc::clone(lifecycle));
         let mut plane = Service::new("admin".to_owned(), guard);
         listen(&mut plane, self.admin, self.certificate("admin"), ALPN::H2H1, None);

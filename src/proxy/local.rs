@@ -40,7 +40,7 @@ impl Gateway {
             session.set_keepalive(None);
         }
         let draining = Some(lifecycle.draining());
-        let status = adapter::serve(session.as_downstream_mut(), router.clone(), *limits, draining).await?;
+        let status = adapter::serve(session.as_downstream_mut(), router.clone(), limits, draining).await?;
         exchange.outcome.status = Some(status);
         Ok(())
     }

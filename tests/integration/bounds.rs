@@ -254,3 +254,46 @@ fn connections_and_requests_are_counted() {
     }
     assert_eq!(status, 429, "a place that was left is given again");
 }
+
+/// JSON may write a text in six bytes for each of its own: what counts is how long the text is.
+#[test]
+fn a_text_to_be_scanned_may_be_escaped_throughout() {
+    let limits = |buffered_bytes_total: usize| {
+        format!(
+            "[admin]\nmax_body_bytes = 262144\n[limits]\nscan_ms = 60000\nmax_inspect_bytes = 200000\nmax_body_bytes = 200000\n\
+             buffered_bytes_total = {buffered_bytes_total}\n{UNLIMITED}"
+        )
+    };
+    let upstream = Upstream::start(vec![Step::Send(ANSWER.to_vec())]);
+    let roomy = gateway(&upstream, &limits(64 << 20));
+    let ask = |gateway: &Gateway, on: std::net::SocketAddr, path: &str, body: &str| {
+        let (key, length) = (gateway.admin_key(), body.len());
+        let head = format!(
+            "POST {path} HTTP/1.1\r\nhost: localhost\r\nx-api-key: {key}\r\ncontent-type: application/json\r\n\
+             content-length: {length}\r\n\r\n"
+        );
+        let answer = exchange(on, &[head.as_bytes(), body.as_bytes()].concat());
+        (answer.status, answer.text())
+    };
+    let written = |text: &str| format!(r#"{{"content": "{text}"}}"#);
+    let escaped = written(&r"\u0061\u0062\u0020".repeat(66_600));
+    for (on, path) in [
+        (roomy.admin, "/v1/scan"),
+        (roomy.proxy, "/v1/scan"),
+        (roomy.admin, "/api/v1/scan"),
+        (roomy.admin, "/api/v1/screen"),
+    ] {
+        let (status, told) = ask(&roomy, on, path, &escaped);
+        assert_eq!(status, 200, "{path}: {told}");
+    }
+    let long = written(&"ab ".repeat(66_700));
+    let (status, told) = ask(&roomy, roomy.admin, "/v1/scan", &long);
+    assert!(status == 413 && told.contains("200000 bytes that are inspected"), "{status} {told}");
+    let (status, told) = ask(&roomy, roomy.admin, "/api/v1/legal-holds", &escaped);
+    assert!(status == 413 && told.contains("larger than 262144 bytes"), "{status} {told}");
+    // What all bodies together may take holds for these, too.
+    let narrow = gateway(&upstream, &limits(1 << 20));
+    let (status, told) = ask(&narrow, narrow.admin, "/v1/scan", &escaped);
+    assert!(status == 503 && told.contains("too many request bytes"), "{status} {told}");
+    assert_eq!(ask(&narrow, narrow.admin, "/v1/scan", &written(&"ab ".repeat(66_600))).0, 200);
+}

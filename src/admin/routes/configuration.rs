@@ -57,6 +57,14 @@ pub(super) fn rows() -> Vec<Route> {
             .query(&[DRY_RUN])
             .takes(schema::<profiles::Application>())
             .gives(schema::<profiles::ProfileApplied>()),
+    ]
+    .into_iter()
+    .chain(of_policies())
+    .collect()
+}
+
+fn of_policies() -> Vec<Route> {
+    vec![
         get("/api/v1/policies", "policies:read", by!(policies::list), "Lists the detection policies")
             .gives(schema::<policies::PolicyList>()),
         post("/api/v1/policies", "config:write", by!(policies::create), "Adds a policy")
