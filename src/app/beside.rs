@@ -50,7 +50,7 @@ pub(super) fn make_folder(folder: &Path) -> Result<(), StateError> {
 fn look_at_stores(config: &Config) -> Result<(), StateError> {
     let folder = &config.store.path;
     let store = folder.join(stores::FOLDER);
-    if !config.store.in_memory && store.exists() && !store.is_dir() {
+    if store.exists() && !store.is_dir() {
         return Err(StateError::Folder(io::ErrorKind::NotADirectory.into()));
     }
     let Some(postgres) = &config.store.postgres else {

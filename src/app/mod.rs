@@ -224,7 +224,7 @@ fn serve_until_over(
 
     forwarding::add(&mut server, sinks, &telemetry);
     traces::add(&mut server, exporting, &telemetry);
-    let control = Control { folder: config.store.path.clone(), store: state.local.clone(), clock };
+    let control = Control { folder: config.store.path.clone(), store: stores::kept(&config, &state), clock };
     server.add_service(task("control", &telemetry, None, |shutdown| control.run(shutdown)));
     stores::add_tasks(&mut server, &telemetry, &state, &taken.admin, shared);
     add_tasks(&mut server, state, &buckets, &wanted, &config, (certificates, &manager), &telemetry);

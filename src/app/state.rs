@@ -198,7 +198,7 @@ impl State {
     ) -> Result<Self, StateError> {
         let folder = &config.store.path;
         beside::make_folder(folder)?;
-        let Stores { shared: store, secret, node_id, local } = stores::open(config, &*clock)?;
+        let Stores { shared: store, secret, node_id, local, lasting: held } = stores::open(config, &*clock)?;
         let members = stores::join(config, &store, &node_id, &clock)?;
         let ids = Arc::new(UlidSource::default());
         let licensing = Arc::new(Licensing::open(config.license.clone()));
@@ -223,7 +223,7 @@ impl State {
         let holders = (&authenticator, &budgets);
         let reloader = open_rules(config, sources, (&store, &keyring), &clock, &recorder)?;
         let knowing = (&meter, &trust, &pins);
-        let privacy = privacy::open((&store, &node_id), &keyring, &log, holders, knowing, &reloader, &clock)?;
+        let privacy = privacy::open((&held, &node_id), &keyring, &log, holders, knowing, &reloader, &clock)?;
         Keeper { privacy: Arc::clone(&privacy), recorder: recorder.clone() }.look();
         let compliance = open_desk(config, &log, &clock)?;
         let agents = AgentFiles::open(reloader.handle(), secret.clone(), &local, clocks, telemetry);

@@ -60,6 +60,8 @@ pub(super) const FOLDER: &str = "store";
 const DATABASE_WAIT: Duration = Duration::from_secs(60);
 /// How long it is left alone in between.
 const DATABASE_RETRY: Duration = Duration::from_secs(1);
+/// What of the disk is kept in memory where all but holds lies there itself.
+const LASTING_CACHE_BYTES: u64 = 1 << 20;
 /// Beside the journal, not in it: backups of the two live differently long.
 pub(super) const KEYS_FILE: &str = "subjects.keys";
 
@@ -74,6 +76,8 @@ pub(super) struct Stores {
     /// What is this node's own: the index of its journal, the places of its forwarders, what its callers have
     /// left of their quotas, what it thinks of agents.
     pub(super) local: Store,
+    /// What must outlive the process wherever the audit log does: legal holds, and erasures under way.
+    pub(super) lasting: Store,
 }
 
 /// What nodes share in Redis.
@@ -93,18 +97,26 @@ pub(super) struct SharedMemory {
 pub(super) fn open(config: &Config, clock: &dyn Clock) -> Result<Stores, StateError> {
     let own = NodeSecret::open(&config.store.path).map_err(StateError::Folder)?;
     let node_id = own.hash("node", &[]).iter().take(6).map(|byte| format!("{byte:02x}")).collect();
+    let folder = config.store.path.join(FOLDER);
     if config.store.in_memory {
-        let only = Store::in_memory();
-        return Ok(Stores { shared: only.clone(), secret: own, node_id, local: only });
+        let (only, lasting) = (Store::in_memory(), open_sled_within(&folder, LASTING_CACHE_BYTES)?);
+        return Ok(Stores { shared: only.clone(), secret: own, node_id, local: only, lasting });
     }
-    let local = open_sled_within(&config.store.path.join(FOLDER), config.store.cache_bytes)?;
+    let local = open_sled_within(&folder, config.store.cache_bytes)?;
     let Some(postgres) = &config.store.postgres else {
-        return Ok(Stores { shared: local.clone(), secret: own, node_id, local });
+        let (shared, lasting) = (local.clone(), local.clone());
+        return Ok(Stores { shared, secret: own, node_id, local, lasting });
     };
     let url = secret_at(&postgres.url).ok_or_else(|| PostgresFault::NoUrl(postgres.url.clone()))?;
     let secret = NodeSecret::shared(&secret_at(&postgres.secret).unwrap_or_default())?;
     wait_for_database(&url, postgres, clock);
-    Ok(Stores { shared: open_postgres(&url, postgres)?, secret, node_id, local })
+    let shared = open_postgres(&url, postgres)?;
+    Ok(Stores { lasting: shared.clone(), shared, secret, node_id, local })
+}
+
+/// Returns the store that outlives the process on this machine: what backups hold.
+pub(super) fn kept(config: &Config, state: &State) -> Store {
+    if config.store.in_memory { state.privacy.store().clone() } else { state.local.clone() }
 }
 
 /// Waits until a database can be written to, or says that it never will, or time is up: whoever opens it then is told why.

@@ -10,7 +10,7 @@ use crate::document::secret::SecretPlace;
 pub struct StoreConfig {
     /// The directory of everything of this node that outlives the process.
     pub path: PathBuf,
-    /// Whether nothing outlives the process.
+    /// Whether nothing outlives the process but the audit log, its keys and legal holds.
     pub in_memory: bool,
     /// How much of the store in the directory is kept in memory, in bytes.
     pub cache_bytes: u64,

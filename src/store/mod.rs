@@ -3,8 +3,8 @@
 //! In: typed records under typed keys ([`Table`]). Out: the same records, in key order. Below the tables
 //! lies a [`Backend`]: ordered bytes in named tables, with batches that are written whole or not at all.
 //! There are three: [`open_sled`] on disk, [`open_postgres`] for deployments that share a database, and
-//! [`Store::in_memory`] for tests and for gateways that must leave nothing behind; one conformance suite is run
-//! against all of them.
+//! [`Store::in_memory`] for tests and for gateways that forget all but what the audit log needs; one conformance suite is
+//! run against all of them.
 //!
 //! Where several processes write, each table has a version, which rises with every batch. What a process
 //! decides by what it read it writes with the version it read ([`Batch::expect`]), and begins anew when that

@@ -296,3 +296,24 @@ fn a_change_of_a_policy_is_recorded_with_its_name() {
         assert_eq!(entry["message"], format!("revision {revision} changed the policy mine"));
     }
 }
+
+/// The audit log is on the disk whatever the store: so is who must not be erased from it.
+#[test]
+fn a_hold_outlives_a_process_that_keeps_its_state_in_memory() {
+    let mut gateway = Gateway::start(&format!("{UNLIMITED}[store]\nin_memory = true\n"));
+    let hold =
+        json!({ "entity_id": "ada", "entity_type": "user", "reason": "a suit", "issued_by": "counsel" });
+    let made = ask(&gateway, "POST", "/api/v1/legal-holds", &hold.to_string());
+    assert_eq!(made.status, 201, "{}", made.text());
+    let id = made.json()["id"].as_str().expect("an id").to_owned();
+    let is_held = |gateway: &Gateway| ask(gateway, "GET", "/api/v1/legal-holds/check/ada", "").json();
+    for _ in 0..2 {
+        gateway.crash_and_restart();
+        assert_eq!(is_held(&gateway), json!({ "under_hold": true }));
+        let erased = ask(&gateway, "POST", "/api/v1/dsar/erase", r#"{"entity_id":"ada"}"#);
+        assert_eq!(erased.status, 409, "{}", erased.text());
+    }
+    assert_eq!(ask(&gateway, "DELETE", &format!("/api/v1/legal-holds/{id}"), "").status, 200);
+    gateway.crash_and_restart();
+    assert_eq!(is_held(&gateway), json!({ "under_hold": false }));
+}

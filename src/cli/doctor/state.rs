@@ -21,18 +21,17 @@ const MIB: u64 = 1 << 20;
 /// Looks at the state directory.
 pub(super) fn checks(config: &Config) -> Vec<Check> {
     let folder = config.store.path.as_path();
+    let forgets =
+        "in memory: a restart forgets keys, users, rules and figures, not the audit log and legal holds";
+    let mut checks = Vec::new();
     if config.store.in_memory {
-        return vec![Check::new(
-            AREA,
-            "store",
-            Outcome::Warning,
-            "in memory: a restart forgets keys and revisions",
-        )];
+        checks.push(Check::new(AREA, "store", Outcome::Warning, forgets));
     }
     if !folder.is_dir() {
-        return vec![beginning(folder)];
+        checks.push(beginning(folder));
+        return checks;
     }
-    let mut checks = vec![owner(folder), room(folder, config.audit.low_water_bytes)];
+    checks.extend([owner(folder), room(folder, config.audit.low_water_bytes)]);
     checks.extend(secrets(folder));
     checks
 }

@@ -135,6 +135,11 @@ impl Privacy {
         Ok(privacy)
     }
 
+    /// Returns where holds and erasures lie.
+    pub fn store(&self) -> &Store {
+        self.holds.table().store()
+    }
+
     /// Takes over the holds and erasures of other nodes. Blocks.
     ///
     /// # Errors
