@@ -165,7 +165,15 @@ async fn serve(
         let route = rows.first().map_or(NO_ROUTE, |row| row.path);
         let took = office.clock.monotonic().saturating_sub(began);
         let code = answer.status().as_u16();
-        office.telemetry.metrics.finished(Finished { listener: LISTENER, route, code, took, example: None });
+        let provider = NO_ROUTE;
+        office.telemetry.metrics.finished(Finished {
+            listener: LISTENER,
+            provider,
+            route,
+            code,
+            took,
+            example: None,
+        });
     }
     let mut answer = dressed(answer, &limit, &request_id);
     // Over plain HTTP it says nothing (RFC 6797, section 7.2), and the data plane is not for browsers.

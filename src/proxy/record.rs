@@ -14,6 +14,7 @@ use super::contain::counted;
 use super::context::Exchange;
 use super::context::Outcome;
 use super::reject::Rejection;
+use super::trace;
 use crate::govern::audit::AuditEvent;
 use crate::govern::audit::AuditFinding;
 use crate::govern::audit::AuditForeseen;
@@ -155,14 +156,14 @@ impl Gateway {
     fn measure(&self, exchange: &Exchange, took: Duration) {
         let Outcome { action, usage, upstream, first_byte, scanning, reason, .. } = &exchange.outcome;
         let metrics = &self.telemetry.metrics;
-        let route = match (&exchange.passage, exchange.outcome.is_local) {
-            (_, true) => OWN_PATH,
-            (Some(passage), false) => passage.route().name.as_str(),
-            (None, false) => NO_ROUTE,
+        let (provider, route) = match (&exchange.passage, exchange.outcome.is_local) {
+            (_, true) => (NO_ROUTE, OWN_PATH),
+            (Some(passage), false) => (trace::provider(exchange), passage.route().name.as_str()),
+            (None, false) => (NO_ROUTE, NO_ROUTE),
         };
         let code = exchange.outcome.status.map_or(CODE_GONE, |status| status.as_u16());
         let example = self.example(exchange);
-        metrics.finished(Finished { listener: "proxy", route, code, took, example });
+        metrics.finished(Finished { listener: "proxy", provider, route, code, took, example });
         metrics.upstream(route, *upstream, example);
         metrics.first_byte(route, *first_byte, example);
         metrics.tokens(usage.prompt_tokens, usage.completion_tokens);

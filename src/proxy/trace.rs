@@ -22,6 +22,11 @@ const STATE: &str = "tracestate";
 /// Who is asked where no dialect is known.
 const UNKNOWN: &str = "unknown";
 
+/// Returns who is asked, by the dialect that is spoken.
+pub(super) fn provider(exchange: &Exchange) -> &str {
+    exchange.detected.as_ref().map_or(UNKNOWN, |detected| detected.dialect.provider())
+}
+
 /// Tells the provider its place in the trace, where traces are sent. What the caller signed stays as it is.
 pub(super) fn tell(head: &mut RequestHeader, exchange: &Exchange) -> pingora::Result<()> {
     let Some(trace) = &exchange.trace else { return Ok(()) };
@@ -63,7 +68,7 @@ impl Gateway {
             decided_by: exchange.decided_by(),
             action: action.unwrap_or(Action::Allow).as_str(),
             findings: (request.len(), response.len()),
-            provider: detected.map_or(UNKNOWN, |dialect| dialect.provider()),
+            provider: provider(exchange),
             operation: detected.zip(path).and_then(|(dialect, path)| dialect.operation(path)),
             request_model: asked.filter(|_| asked_for),
             response_model: usage.model.as_deref().filter(|_| asked_for && answered),

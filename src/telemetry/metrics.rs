@@ -54,6 +54,8 @@ pub struct Metrics {
 pub struct Finished<'a> {
     /// `proxy` or `admin`.
     pub listener: &'static str,
+    /// The provider, by the dialect that is spoken; `none` where the gateway answers itself.
+    pub provider: &'a str,
     /// The route's name from the configuration; `none` where no route was found.
     pub route: &'a str,
     /// The status.
@@ -83,7 +85,10 @@ impl Metrics {
     pub fn finished(&self, finished: Finished<'_>) {
         let mut digits = [0; 3];
         let code = code_text(finished.code, &mut digits);
-        self.traffic.requests.with_label_values(&[finished.listener, finished.route, code]).inc();
+        self.traffic
+            .requests
+            .with_label_values(&[finished.listener, finished.provider, finished.route, code])
+            .inc();
         let labels = [finished.listener, finished.route];
         self.traffic.request_seconds.observe(&labels, finished.took, finished.example);
     }
@@ -227,6 +232,11 @@ impl Metrics {
     /// Notes that more sinks of a platform, or fewer, stand so: `idle`, `connected`, `retrying` or `failed`.
     pub fn siem_sinks(&self, platform: &'static str, status: &'static str, more: i64) {
         self.recording.siem_sinks.with_label_values(&[platform, status]).add(more);
+    }
+
+    /// Notes how many bytes of the audit log the sinks have still to hand over.
+    pub fn siem_spool(&self, bytes: u64) {
+        self.recording.siem_spool.set(i64::try_from(bytes).unwrap_or(i64::MAX));
     }
 
     /// Counts entries of the audit log that were `shipped`, tries that `failed`, journals that were `broken`, and

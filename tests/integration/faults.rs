@@ -180,7 +180,8 @@ fn what_a_provider_fails_at_is_no_error_of_the_gateway() {
         let counted = format!("portcullis_provider_failures_total{{reason=\"{reason}\"}} 1");
         assert_eq!(asked(name, status, &counted), "100.000%", "{name}");
     }
-    let ours = "portcullis_requests_total{code=\"502\",listener=\"proxy\",route=\"coded\"} 1";
+    let ours =
+        "portcullis_requests_total{code=\"502\",listener=\"proxy\",provider=\"openai\",route=\"coded\"} 1";
     assert_ne!(asked("coded", 502, ours), "100.000%", "what the gateway cannot read is its own error");
 }
 

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 
+use super::AuditLog;
 use super::event::Entry;
 use super::index::QueryError;
 use super::log::Log;
@@ -20,6 +21,17 @@ use crate::id::Ulid;
 
 /// How many entries a subscriber is given at a time.
 const BATCH_ENTRIES: usize = 256;
+
+impl AuditLog {
+    /// Returns how many bytes of this node's log lie behind an entry. Blocks.
+    ///
+    /// # Errors
+    /// When the disk fails.
+    pub fn bytes_after(&self, id: Ulid) -> Result<u64, QueryError> {
+        let from = self.index.position_after(id)?;
+        Ok(self.log.bytes_between(from, self.log.committed()))
+    }
+}
 
 /// One subscriber's place in the log.
 pub struct Tail {

@@ -16,6 +16,7 @@ use parking_lot::RwLock;
 use tokio::sync::oneshot;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
+use tokio::time::MissedTickBehavior;
 
 use super::backoff::Backoff;
 use super::config::SiemConfig;
@@ -24,7 +25,11 @@ use super::forwarder::Forwarder;
 use super::forwarder::SinkError;
 use super::forwarder::Surroundings;
 use super::status::SinkStatus;
+use crate::govern::audit::AuditLog;
+use crate::id::Ulid;
 
+/// How often it is measured how much is still to be handed over.
+const MEASURED_EVERY: Duration = Duration::from_secs(1);
 const BROKE_DOWN: &str = "it broke down; the log of the gateway says where";
 
 /// The figures of the sinks there are, in the order of the configuration.
@@ -137,7 +142,8 @@ impl Sinks {
             crew.begin(&mut place, forwarder);
             crew.places.push(place);
         }
-        let mut may_change = true;
+        let (mut may_change, mut measuring) = (true, tokio::time::interval(MEASURED_EVERY));
+        measuring.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             tokio::select! {
                 biased;
@@ -151,6 +157,7 @@ impl Sinks {
                 },
                 Some(Ok(number)) = crew.work.join_next() => crew.broke_down(number),
                 Some(Ok(name)) = crew.pauses.join_next() => crew.begin_again(&name).await,
+                _ = measuring.tick() => crew.measure().await,
             }
         }
         let all = std::mem::take(&mut crew.places);
@@ -159,6 +166,16 @@ impl Sinks {
 }
 
 impl Crew {
+    /// Measures how much of the log all sinks have still to hand over; what cannot be read is measured the next time.
+    async fn measure(&self) {
+        let places = self.places.iter().filter_map(|place| place.status.told().cursor?.parse::<Ulid>().ok());
+        let (places, log): (Vec<Ulid>, AuditLog) = (places.collect(), self.around.log.clone());
+        let weigh = move || places.into_iter().map(|place| log.bytes_after(place)).sum::<Result<u64, _>>();
+        if let Ok(Ok(bytes)) = tokio::task::spawn_blocking(weigh).await {
+            self.around.metrics.siem_spool(bytes);
+        }
+    }
+
     /// Ends what is not wanted, and begins what is and was not there.
     async fn follow(&mut self, wanted: Vec<SinkConfig>) {
         let places = std::mem::take(&mut self.places);

@@ -63,6 +63,7 @@ pub(super) struct Recording {
     pub(super) names_aged_out: IntCounter,
     pub(super) siem_events: IntCounterVec,
     pub(super) siem_sinks: IntGaugeVec,
+    pub(super) siem_spool: IntGauge,
 }
 
 /// What is in force, and what is shared with other nodes.
@@ -81,7 +82,7 @@ impl Traffic {
                 registry,
                 "requests_total",
                 "Requests answered.",
-                &["listener", "route", "code"],
+                &["listener", "provider", "route", "code"],
             ),
             request_seconds: latencies(
                 registry,
@@ -244,14 +245,20 @@ impl Recording {
                 "Audit entries forwarded, refused for good or dropped before, and attempts that failed.",
                 &["platform", "result"],
             ),
-            siem_sinks: counters_gauge(
-                registry,
-                "siem_sinks",
-                "Sinks of the audit log by how they stand: idle, connected, retrying or failed.",
-                &["platform", "status"],
-            ),
+            siem_sinks: siem_sinks(registry),
+            siem_spool: siem_spool(registry),
         }
     }
+}
+
+fn siem_sinks(registry: &Registry) -> IntGaugeVec {
+    let help = "Sinks of the audit log by how they stand: idle, connected, retrying or failed.";
+    counters_gauge(registry, "siem_sinks", help, &["platform", "status"])
+}
+
+fn siem_spool(registry: &Registry) -> IntGauge {
+    let help = "Bytes of the audit log that sinks have still to hand over, those of each sink.";
+    gauge(registry, "siem_spool_bytes", help)
 }
 
 impl Standing {

@@ -6,12 +6,26 @@ use super::*;
 fn what_is_counted_is_shown() {
     let metrics = Metrics::new("1.2.3", "abc");
     let took = Duration::from_millis(2);
-    metrics.finished(Finished { listener: "proxy", route: "openai", code: 403, took, example: None });
-    metrics.finished(Finished { listener: "proxy", route: "openai", code: 502, took, example: None });
+    metrics.finished(Finished {
+        listener: "proxy",
+        provider: "openai",
+        route: "openai",
+        code: 403,
+        took,
+        example: None,
+    });
+    metrics.finished(Finished {
+        listener: "proxy",
+        provider: "openai",
+        route: "openai",
+        code: 502,
+        took,
+        example: None,
+    });
     metrics.detected("secrets", "critical", "block");
     let text = metrics.render();
     for line in [
-        "portcullis_requests_total{code=\"403\",listener=\"proxy\",route=\"openai\"} 1",
+        "portcullis_requests_total{code=\"403\",listener=\"proxy\",provider=\"openai\",route=\"openai\"} 1",
         "portcullis_detections_total{action=\"block\",category=\"secrets\",severity=\"critical\"} 1",
         "portcullis_build_info{commit=\"abc\",version=\"1.2.3\"} 1",
     ] {
@@ -27,10 +41,17 @@ fn what_is_counted_is_shown() {
     // Neither a probe of a gateway that is not ready nor an identity provider that fails is an error of the gateway.
     for (route, code) in [("/ready", 503), ("/health", 503), ("/api/v1/health", 503), ("/auth/callback", 502)]
     {
-        metrics.finished(Finished { listener: "admin", route, code, took, example: None });
+        metrics.finished(Finished { listener: "admin", provider: "none", route, code, took, example: None });
     }
     assert_eq!(metrics.availability(), Some(1.0));
-    metrics.finished(Finished { listener: "admin", route: "/api/v1/audit", code: 503, took, example: None });
+    metrics.finished(Finished {
+        listener: "admin",
+        provider: "none",
+        route: "/api/v1/audit",
+        code: 503,
+        took,
+        example: None,
+    });
     assert_eq!(metrics.availability(), Some(0.75));
     assert_eq!(metrics.audit_completeness(), None);
 }
@@ -41,7 +62,14 @@ fn openmetrics_has_the_last_traced_exchange_of_each_bucket() {
     let told = |micros: u64, trace_id: Option<u128>| {
         let example = trace_id.map(|trace_id| Example { trace_id, unix_ms: 1_700_000_000_007 });
         let took = Duration::from_micros(micros);
-        metrics.finished(Finished { listener: "proxy", route: "a\"b", code: 200, took, example });
+        metrics.finished(Finished {
+            listener: "proxy",
+            provider: "openai",
+            route: "a\"b",
+            code: 200,
+            took,
+            example,
+        });
     };
     told(300, Some(1));
     told(400, Some(2));

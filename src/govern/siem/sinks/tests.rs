@@ -330,3 +330,34 @@ async fn an_entry_that_is_sent_twice_counts_once() {
     until(&standings, |told| told.is_some_and(|told| told.cursor.as_ref() == Some(&last))).await;
     assert_eq!(told(&standings).unwrap().forwarded, 4);
 }
+
+/// The log itself is what waits: how much of it is measured, and nothing waits any more once the platform has it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_sink_has_still_to_hand_over_is_measured() {
+    let world = World::new(Arc::new(|_| Some("s3cret".to_owned())));
+    let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+    let address = listener.local_addr().unwrap();
+    drop(listener);
+    world.want(vec![webhook(address.port(), None)]);
+    let (standings, _running) = world.run();
+    until(&standings, |told| told.is_some_and(|told| told.cursor.is_some())).await;
+    let until_waiting = async |is_so: fn(u64) -> bool| {
+        let waiting = || {
+            let text = world.around.metrics.render();
+            text.lines().find_map(|line| line.strip_prefix("portcullis_siem_spool_bytes ")?.parse().ok())
+        };
+        let measured = async {
+            while !waiting().is_some_and(is_so) {
+                tokio::time::sleep(POLL).await;
+            }
+        };
+        assert!(tokio::time::timeout(PATIENCE, measured).await.is_ok(), "{:?} bytes wait", waiting());
+    };
+    until_waiting(|bytes| bytes == 0).await;
+    let entry = world.record().await;
+    until_it_is(&standings, SinkState::Retrying).await;
+    until_waiting(|bytes| bytes > 0).await;
+    let mut taken = serve(TcpListener::bind(address).await.unwrap());
+    assert_eq!(next(&mut taken).await, entry);
+    until_waiting(|bytes| bytes == 0).await;
+}
