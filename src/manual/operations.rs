@@ -70,7 +70,8 @@
 //! # Fail modes
 //! | what fails | what happens |
 //! |---|---|
-//! | a body cannot be read, is too long, or takes longer than `limits.scan_ms` | the policy's `fail_mode`: `closed` (the default) refuses in the caller's shape, `open` lets it pass and counts it; `/v1/scan`, where no policy decides, answers 503 |
+//! | a body is too long, or its coding cannot be undone | refused, whatever the fail mode: 413 or 400 for a request, 502 for an answer that is read whole |
+//! | a body cannot be read, or takes longer than `limits.scan_ms` | the policy's `fail_mode`: `closed` (the default) refuses in the caller's shape, `open` lets it pass and counts it; `/v1/scan`, where no policy decides, answers 503 |
 //! | a document in a body (PDF, office file, archive) cannot be read, or not all of it | the policy's `documents`: `inspect` (the default) judges what was read, lets the document pass and counts why in `portcullis_documents_total{outcome}`, `require` refuses the body |
 //! | memory for bodies (`limits.buffered_bytes_total`) is used up | 503; a stream or a socket that holds back more than 64 KiB and needs more ends with `overloaded` (a socket is closed with 1013), whatever the fail mode |
 //! | the audit log cannot be written | `audit.on_failure`: `refuse` (the default) answers 503, `allow_and_alarm` goes on; health is `degraded` in both cases. With `audit.durability = "buffer"` the exchanges under way when it fails are answered, and those that are lost to the log are counted (`portcullis_audit_refused_total`) and logged one by one |

@@ -96,7 +96,7 @@ pub enum RouteDialect {
 pub struct RouteTimeouts {
     /// To connect.
     pub upstream_connect_ms: Option<u64>,
-    /// From the end of the request to the first byte of the answer.
+    /// From when the request begins to leave, to the first byte of the answer.
     pub upstream_first_byte_ms: Option<u64>,
     /// Between two pieces of the answer.
     pub upstream_idle_ms: Option<u64>,

@@ -50,7 +50,7 @@ pub struct Timeouts {
     pub write_ms: u64,
     /// To connect to an upstream, TLS included.
     pub upstream_connect_ms: u64,
-    /// From the end of the request to the first byte of the answer.
+    /// From when the request begins to leave, to the first byte of the answer.
     pub upstream_first_byte_ms: u64,
     /// Between two pieces of the answer.
     pub upstream_idle_ms: u64,

@@ -69,7 +69,8 @@ impl Gateway {
             // What was decoded would have to leave encoded as it came: nobody can promise that.
             Some(_) if is_signed => return Err(Rejection::SignedCoding),
             Some(coding) => {
-                let decoded = coding.decode(&held.bytes, coding_limits(&exchange.rules.limits))?;
+                let limits = coding_limits(&exchange.rules.limits);
+                let decoded = aside(usize::MAX, || coding.decode(&held.bytes, limits))?;
                 exchange.reserved.iter_mut().try_for_each(|reserved| reserved.grow(decoded.len()))?;
                 decoded
             }

@@ -36,6 +36,7 @@ use super::gate::Reserved;
 use super::lead;
 use super::record::recorded_action;
 use super::reject::Rejection;
+use super::request::aside;
 use super::request::coding_limits;
 use crate::access::a2a::claims::is_reserved;
 use crate::access::cookie;
@@ -209,6 +210,10 @@ impl Gateway {
             }
         };
         let body = body.map_err(|_| Rejection::UnreadableResponse(Unreadable::Coding))?;
+        if coding_of(&reply).is_ok_and(|coding| coding.is_some()) {
+            reserved.grow(body.len()).map_err(Rejection::from)?;
+        }
+        let media = if reply.head().status.is_success() { media } else { error_media(media, &body) };
         let _texts = self.room_for_texts(&body, &media).map_err(Rejection::from)?;
         exchange.guard_prompt();
         let inspection = self.inspect(exchange, passage, Direction::Response, body, media);
@@ -459,6 +464,17 @@ pub(super) async fn rest_of(rest: Option<Duration>) {
     }
 }
 
+/// Returns what an error is read as: whoever stands before a provider tells one in plain text under the type of its
+/// answers, or in an older encoding.
+fn error_media(media: Result<Media, MediaFault>, body: &[u8]) -> Result<Media, MediaFault> {
+    match media {
+        Ok(Media::Json | Media::Text | Media::Undeclared) | Err(MediaFault::Charset) => {
+            Ok(if std::str::from_utf8(body).is_ok() { Media::Undeclared } else { Media::Opaque })
+        }
+        other => other,
+    }
+}
+
 /// Returns how long the provider says that its answer is.
 fn told_length(reply: &Reply) -> Option<usize> {
     reply.head().headers.get(header::CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
@@ -471,7 +487,10 @@ fn coding_of(reply: &Reply) -> Result<Option<Coding>, CodingFault> {
 
 fn decoded(reply: &Reply, exchange: &Exchange, body: Bytes) -> Result<Bytes, CodingFault> {
     match coding_of(reply)? {
-        Some(coding) => coding.decode(&body, coding_limits(&exchange.rules.limits)),
+        Some(coding) => {
+            let limits = coding_limits(&exchange.rules.limits);
+            aside(usize::MAX, || coding.decode(&body, limits))
+        }
         None => Ok(body),
     }
 }

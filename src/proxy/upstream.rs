@@ -54,6 +54,8 @@ use crate::policy::route::Upstream;
 use crate::policy::route::UpstreamH2;
 use crate::tls;
 
+/// Other fields of a request that are not the provider's.
+const NOT_PASSED_ON: [&str; 5] = ["expect", "content-length", "content-encoding", "range", "if-range"];
 /// How long a resolved address is used.
 const RESOLVED_FOR: Duration = Duration::from_secs(30);
 /// How long an idle upstream connection is kept.
@@ -78,7 +80,7 @@ const HOP_BY_HOP: [&str; 9] = [
 pub struct UpstreamTimeouts {
     /// To connect, TLS included.
     pub connect: Duration,
-    /// From the end of the request to the head of the response.
+    /// From when the request begins to leave, to the head of the response.
     pub first_byte: Duration,
     /// Between two pieces of the response.
     pub idle: Duration,
@@ -367,14 +369,15 @@ async fn read_final_head(session: &mut HttpSession) -> pingora::Result<()> {
     pingora::Error::e_explain(pingora::ErrorType::InvalidHTTPHeader, "too many interim responses")
 }
 
-/// Returns the caller's head without what belongs to its connection, to the form of its body, and to us alone.
+/// Returns the caller's head without what belongs to its connection, to the form of its body, and to us alone, and without
+/// what asks for a part of an answer: a value on the border of two parts would leave.
 pub fn without_connection(head: &RequestHeader) -> Box<RequestHeader> {
     let mut sent = Box::new(head.clone());
     for nominated in nominated_fields(&head.headers) {
         sent.remove_header(nominated.as_str());
     }
     a2a::strip_reserved(&mut sent);
-    for name in HOP_BY_HOP.iter().chain(&["expect", "content-length", "content-encoding"]) {
+    for name in HOP_BY_HOP.iter().chain(&NOT_PASSED_ON) {
         if sent.headers.contains_key(*name) {
             sent.remove_header(*name);
         }

@@ -444,7 +444,7 @@ fn passes(detector: &Detector, text: &[u8], placed: &Placed, reading: &Reading<'
     match (context.voice(before), context.required()) {
         (Voice::For, _) => Some(detector.confidence.raised()),
         (Voice::Silent, false) => Some(detector.confidence),
-        (Voice::Against, false) => Some(detector.confidence.lowered()),
+        (Voice::Against, false) => Some(detector.confidence.min(Confidence::LOW)),
         (Voice::Silent | Voice::Against, true) => None,
     }
 }

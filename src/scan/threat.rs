@@ -231,15 +231,6 @@ impl Confidence {
             high => high,
         }
     }
-
-    /// Returns the confidence after its context spoke against it: one step down.
-    pub fn lowered(self) -> Self {
-        match self {
-            high if high > Self::MEDIUM => Self::MEDIUM,
-            medium if medium > Self::LOW => Self::LOW,
-            low => low,
-        }
-    }
 }
 
 impl FromStr for Confidence {
@@ -379,10 +370,8 @@ mod tests {
     }
 
     #[test]
-    fn context_raises_and_lowers_by_one_step() {
+    fn context_raises_by_one_step() {
         let steps = [Confidence::LOW.raised(), Confidence::MEDIUM.raised(), Confidence::HIGH.raised()];
         assert_eq!(steps, [Confidence::MEDIUM, Confidence::HIGH, Confidence::HIGH]);
-        let steps = [Confidence::LOW.lowered(), Confidence::MEDIUM.lowered(), Confidence::HIGH.lowered()];
-        assert_eq!(steps, [Confidence::LOW, Confidence::LOW, Confidence::MEDIUM]);
     }
 }

@@ -40,7 +40,7 @@ pub(super) fn unpacked(bytes: &[u8], dict: &Dict, most: usize) -> Result<(Vec<u8
         let unfolded = match name.as_slice() {
             b"FlateDecode" | b"Fl" => deflated(source, most),
             b"LZWDecode" | b"LZW" => lzw(source, most, early(parameters.get(at))),
-            b"ASCII85Decode" | b"A85" => base85(source),
+            b"ASCII85Decode" | b"A85" => base85(source, most),
             b"ASCIIHexDecode" | b"AHx" => {
                 of_hex(source.split(|byte| *byte == b'>').next().unwrap_or_default())
             }
@@ -124,11 +124,14 @@ fn lzw(bytes: &[u8], most: usize, is_early: bool) -> Vec<u8> {
     held
 }
 
-fn base85(bytes: &[u8]) -> Vec<u8> {
+fn base85(bytes: &[u8], most: usize) -> Vec<u8> {
     let bytes = bytes.strip_prefix(b"<~").unwrap_or(bytes);
-    let mut held = Vec::with_capacity(bytes.len());
+    let mut held = Vec::with_capacity(bytes.len().min(most));
     let mut group = Vec::with_capacity(5);
     for byte in bytes.iter().take_while(|byte| **byte != b'~').filter(|byte| !is_blank(**byte)) {
+        if held.len() >= most {
+            break;
+        }
         match byte {
             b'z' if group.is_empty() => held.extend([0; 4]),
             b'!'..=b'u' => group.push(byte - b'!'),
@@ -144,6 +147,7 @@ fn base85(bytes: &[u8]) -> Vec<u8> {
         group.resize(5, 84);
         held.extend(quartet(&group).iter().take(bytes));
     }
+    held.truncate(most);
     held
 }
 

@@ -41,29 +41,31 @@ impl PartRule {
 }
 
 impl Dialects {
-    /// Tells whether what is asked at a path (no query) works no model: tokens are counted there, files brought.
+    /// Tells whether what is asked at a path (no query) works no model, however that is read: tokens are counted there,
+    /// files brought.
     pub fn is_free(&self, path: &str) -> bool {
-        self.has_path(path, |paths| &paths.free)
+        self.has_path(path, |paths| &paths.free) && self.has_path(&decoded(path), |paths| &paths.free)
     }
 
-    /// Tells whether the body of what is asked at a path (no query) is a file, whatever its type says.
+    /// Tells whether the body of what is asked at a path (no query) is a file, whatever its type says, and however the
+    /// path is read.
     pub fn takes_file(&self, path: &str) -> bool {
-        self.has_path(path, |paths| &paths.files)
+        self.has_path(path, |paths| &paths.files) && self.has_path(&decoded(path), |paths| &paths.files)
     }
 
     /// Tells whether what is asked at a path (no query) has models work whose use no answer to it tells: batches, training.
-    /// Some providers read paths in any case, and with a slash at their end.
+    /// Providers may read the path in more than one way.
     pub fn is_unmetered(&self, path: &str) -> bool {
-        let path = path.trim_end_matches('/').to_ascii_lowercase();
-        self.has_path(&path, |paths| &paths.unmetered)
+        readings(path).iter().any(|path| self.has_path(path, |paths| &paths.unmetered))
     }
 
     /// Tells whether what is asked at a path (no query), with a body or without one, opens what goes past whoever reads
-    /// requests: a secret, a key or a call. Some providers read paths in any case, and nothing behind a semicolon.
+    /// requests: a secret, a key or a call. Providers may read the path in more than one way.
     pub fn goes_past(&self, path: &str, has_body: bool) -> bool {
-        let path = path.split(';').next().unwrap_or_default().trim_end_matches('/').to_ascii_lowercase();
-        self.has_path(&path, |paths| &paths.past)
-            || has_body && self.has_path(&path, |paths| &paths.past_by_body)
+        readings(path).iter().any(|path| {
+            self.has_path(path, |paths| &paths.past)
+                || has_body && self.has_path(path, |paths| &paths.past_by_body)
+        })
     }
 
     /// Returns what the requests have in common that bring one file part by part, if that at a path, with a query (as it
@@ -89,5 +91,49 @@ impl Dialects {
 
     fn has_path(&self, path: &str, globs: impl Fn(&Paths) -> &Vec<String>) -> bool {
         self.ranked.iter().flat_map(|dialect| globs(&dialect.paths)).any(|it| glob(it, path))
+    }
+}
+
+/// Returns the ways in which providers may read a path, in small letters and without a slash at its end: as it stands,
+/// without what is behind a semicolon, and decoded.
+fn readings(path: &str) -> [String; 3] {
+    let before = path.split(';').next().unwrap_or_default();
+    [path, before, &decoded(path)].map(|path| path.trim_end_matches('/').to_ascii_lowercase())
+}
+
+/// Returns a path with the slashes that are escaped in it, and without the parameters of its segments (RFC 3986, section
+/// 3.3).
+fn decoded(path: &str) -> String {
+    let path = path.replace("%2F", "/").replace("%3B", ";");
+    let segments = path.split('/').map(|segment| segment.split(';').next().unwrap_or_default());
+    segments.collect::<Vec<_>>().join("/")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn however_a_path_is_read_it_goes_past_nobody() {
+        let dialects = Dialects::embedded().unwrap();
+        for path in [
+            "/v1/realtime/client_secrets",
+            "/v1/Realtime/client_secrets/",
+            "/v1/realtime%2Fclient_secrets",
+            "/v1/realtime;a=1/client_secrets;b",
+            "/v1/realtime/client_secrets;x/y",
+            "/v1%2Frealtime%3Ba%2Fclient_secrets",
+        ] {
+            assert!(dialects.goes_past(path, true), "{path}");
+        }
+        for path in ["/v1/batches", "/v1%2Fbatches", "/v1/batches;x", "/V1/Batches/"] {
+            assert!(dialects.is_unmetered(path), "{path}");
+        }
+        assert!(dialects.is_free("/v1/messages/count_tokens"));
+        for path in ["/v1/messages;/count_tokens", "/v1/messages%2F..;x/count_tokens", "/v1/chat/completions"]
+        {
+            assert!(!dialects.is_free(path) || dialects.is_free(&decoded(path)), "{path}");
+            assert!(!dialects.goes_past(path, true) && !dialects.is_unmetered(path), "{path}");
+        }
     }
 }
