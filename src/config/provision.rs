@@ -303,17 +303,17 @@ mod tests {
     }
 
     /// As `openssl x509 -req` makes them.
-    const OF_VERSION_1: &str = "\
------BEGIN CERTIFICATE-----\n\
-MIIBKTCB0QIUeZvSu+IBa/a4TEHXT/qJVYdvYDQwCgYIKoZIzj0EAwIwFzEVMBMG\n\
-A1UEAwwMZ2F0ZS5leGFtcGxlMCAXDTI2MTEyNzIyMDUyMloYDzIxMjYxMTAzMjIw\n\
-NTIyWjAXMRUwEwYDVQQDDAxnYXRlLmV4YW1wbGUwWTATBgcqhkjOPQIBBggqhkjO\n\
-PQMBBwNCAATSsa5BWvXcq8M+QyMSTK6jdg+bv8whVE6purPDQj5wsz2pOZ/gGSwt\n\
-aGJwYuC95wh+FpXmKO1OPaNnV6lzFigCMAoGCCqGSM49BAMCA0cAMEQCIDTQvJfH\n\
-5xV5S3CBKubmT8NHfmmHLnRBv64SEuSCRYqcAiArRxLy0yTYAd6k3MtsS9YacBsh\n\
-+cK/XL+BsY+sCUywaA==\n\
------END CERTIFICATE-----\n\
-";
+    const OF_VERSION_1: &str = concat!(
+        "-----BEGIN CERTIFICATE-----\n",
+        "MIIBKTCB0QIUeZvSu+IBa/a4TEHXT/qJVYdvYDQwCgYIKoZIzj0EAwIwFzEVMBMG\n",
+        "A1UEAwwMZ2F0ZS5leGFtcGxlMCAXDTI2MTEyNzIyMDUyMloYDzIxMjYxMTAzMjIw\n",
+        "NTIyWjAXMRUwEwYDVQQDDAxnYXRlLmV4YW1wbGUwWTATBgcqhkjOPQIBBggqhkjO\n",
+        "PQMBBwNCAATSsa5BWvXcq8M+QyMSTK6jdg+bv8whVE6purPDQj5wsz2pOZ/gGSwt\n",
+        "aGJwYuC95wh+FpXmKO1OPaNnV6lzFigCMAoGCCqGSM49BAMCA0cAMEQCIDTQvJfH\n",
+        "5xV5S3CBKubmT8NHfmmHLnRBv64SEuSCRYqcAiArRxLy0yTYAd6k3MtsS9YacBsh\n",
+        "+cK/XL+BsY+sCUywaA==\n",
+        "-----END CERTIFICATE-----\n",
+    );
 
     #[test]
     fn a_certificate_of_the_first_version_is_told_so() {

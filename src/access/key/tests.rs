@@ -123,6 +123,9 @@ fn a_change_counts_at_once_and_keeps_the_text() {
     }
 }
 
+/// Longer than a key has to last to be the last one.
+const EIGHT_DAYS: i64 = 8 * 86_400;
+
 #[test]
 fn whoever_has_the_state_directory_gets_in_again() {
     let (store, secret) = (Store::in_memory(), NodeSecret::random());
@@ -130,12 +133,13 @@ fn whoever_has_the_state_directory_gets_in_again() {
     let ensure = |id: &str, second| opened.ensure_admin(folder.path(), id.to_owned(), at(second)).unwrap();
     let path = ensure("a", 0).unwrap();
     assert_eq!(ensure("b", 0), None);
-    let (_, first) = opened.create("e".into(), new(Role::Admin, Some(at(10))), at(0)).unwrap();
+    let (_, first) = opened.create("e".into(), new(Role::Admin, Some(at(EIGHT_DAYS))), at(0)).unwrap();
     opened.revoke("a", at(0)).unwrap();
-    assert_eq!(ensure("c", 9), None);
-    assert_eq!(ensure("d", 10).as_ref(), Some(&path));
+    assert_eq!(ensure("c", EIGHT_DAYS - 1), None);
+    assert_eq!(ensure("d", EIGHT_DAYS).as_ref(), Some(&path));
     let second = std::fs::read_to_string(&path).unwrap();
-    assert!(opened.authenticate(&first, at(10)).is_none() && opened.authenticate(&second, at(10)).is_some());
+    let end = at(EIGHT_DAYS);
+    assert!(opened.authenticate(&first, end).is_none() && opened.authenticate(&second, end).is_some());
 }
 
 #[test]

@@ -9,6 +9,13 @@ use super::JsonString;
 const SURROGATE_PAIR_BYTES: usize = 12;
 const UNICODE_ESCAPE_BYTES: usize = 6;
 
+/// Returns a text as it stands between the quotes of a JSON string.
+pub fn escaped(text: &str) -> Vec<u8> {
+    let mut escaped = Vec::with_capacity(text.len());
+    escape_into(text, &mut escaped);
+    escaped
+}
+
 /// Appends `text` as the inside of a JSON string.
 pub fn escape_into(text: &str, out: &mut Vec<u8>) {
     const HEX: &[u8; 16] = b"0123456789abcdef";

@@ -21,6 +21,7 @@ pub use self::escape::HALF_BYTES;
 pub use self::escape::Halves;
 pub use self::escape::RawCursor;
 pub use self::escape::escape_into;
+pub use self::escape::escaped;
 pub use self::escape::raw_range;
 pub use self::fault::JsonFault;
 pub use self::fault::JsonProblem;

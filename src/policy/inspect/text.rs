@@ -88,11 +88,7 @@ impl Written {
         match self {
             Self::Plain | Self::Number => text.as_bytes().to_vec(),
             Self::Lines => text.replace("\r\n", "\n").replace(['\r', '\n'], "\ndata: ").into_bytes(),
-            Self::Json => {
-                let mut escaped = Vec::with_capacity(text.len());
-                json::escape_into(text, &mut escaped);
-                escaped
-            }
+            Self::Json => json::escaped(text),
         }
     }
 }

@@ -42,6 +42,10 @@ const PLACEHOLDER_WORDS: &[&str] = &[
     "deadbeef",
     "cafebabe",
     "lorem",
+    "mysecret",
+    "my_secret",
+    "my-secret",
+    "mypassword",
     "xxxx",
     "****",
     "...",
@@ -50,18 +54,8 @@ const PLACEHOLDER_WORDS: &[&str] = &[
 ];
 
 /// Words of passwords that stand in examples, and in passwords that somebody took care to choose.
-const PASSWORD_WORDS: &[&str] = &[
-    "hunter2",
-    "letmein",
-    "mysecret",
-    "my_secret",
-    "my-secret",
-    "mypassword",
-    "supersecret",
-    "super_secret",
-    "super-secret",
-    "topsecret",
-];
+const PASSWORD_WORDS: &[&str] =
+    &["hunter2", "letmein", "supersecret", "super_secret", "super-secret", "topsecret"];
 
 /// What is typed rather than drawn: parts of the alphabet, of the numbers and of the keyboard.
 const TYPED_WORDS: &[&str] = &["abcdef", "qwerty", "asdf", "12345", "01234", "98765"];
@@ -195,7 +189,9 @@ fn stands_in(value: &[u8], lower: &[u8]) -> bool {
     };
     PLACEHOLDER_WORDS.iter().any(|word| {
         let mut places = memchr::memmem::find_iter(lower, word.as_bytes());
-        let is_short = word.len() <= SHORT_WORD_BYTES && word.bytes().all(|byte| byte.is_ascii_alphabetic());
+        // Crosses in a row are a mask, however short.
+        let is_short = word.len() <= SHORT_WORD_BYTES
+            && word.bytes().all(|byte| byte.is_ascii_lowercase() && byte != b'x');
         places.any(|at| !is_short || !is_drawn || is_apart(at, word))
     })
 }
