@@ -64,9 +64,48 @@ fn every_shipped_detector_says_where_its_facts_come_from() {
     assert!(silent.is_empty(), "no references: {silent:?}");
 }
 
+#[test]
+fn the_readme_tells_how_many_detectors_there_are() {
+    let detectors = pack::builtin().unwrap_or_else(|faults| panic!("{}", lines(&faults)));
+    let count = |category| detectors.iter().filter(|it| it.category == category).count();
+    let counts = [
+        detectors.len(),
+        count(Category::Secrets),
+        count(Category::Pii),
+        count(Category::Injection),
+        count(Category::Exfiltration),
+    ];
+    let readme = include_str!("../README.md");
+    let told = readme.lines().find_map(|line| line.strip_prefix("What is looked for are more than "));
+    let numbers: Vec<usize> = told
+        .expect("a line of numbers")
+        .replace(',', "")
+        .split(|letter: char| !letter.is_ascii_digit())
+        .filter_map(|digits| digits.parse().ok())
+        .collect();
+    // The fourth and the sixth are countries and languages.
+    let numbers = [numbers[0], numbers[1], numbers[2], numbers[4], numbers[6]];
+    for (told, count) in numbers.into_iter().zip(counts) {
+        assert!(told <= count && count - told <= 50, "{told} are told of {count}");
+    }
+}
+
 /// Packs whose secrets are of no provider: passwords, private keys, and whatever a text calls a secret.
-const NO_PROVIDER: [&str; 6] =
-    ["generic.toml", "passwords.toml", "told.toml", "keys.toml", "assigned.toml", "material.toml"];
+const NO_PROVIDER: [&str; 13] = [
+    "assigned.toml",
+    "commands.toml",
+    "generic.toml",
+    "keys.toml",
+    "literals.toml",
+    "loosely.toml",
+    "material.toml",
+    "passwords.toml",
+    "plain.toml",
+    "signing.toml",
+    "told.toml",
+    "told_further.toml",
+    "tongues_chosen.toml",
+];
 
 /// What stands before the language in the types of injections that are told apart by it.
 const BY_LANGUAGE: [&str; 5] = [

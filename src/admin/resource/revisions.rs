@@ -82,6 +82,9 @@ pub async fn list(call: Call) -> Answer {
 pub async fn rollback(call: Call) -> Answer {
     let run = call.query::<DryRun>()?.run();
     let wanted = call.json::<Rollback>()?.revision;
+    if i64::try_from(wanted).is_err() {
+        return Err(ApiError::Invalid("revision must be the number of one that was".to_owned()));
+    }
     let (author, if_match) = (call.author(), call.if_match()?);
     let back = move |reloader: &Reloader| reloader.rollback(wanted, &author, if_match.as_deref(), run);
     let change = config::changed(&call, run, back).await?;

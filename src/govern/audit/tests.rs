@@ -1,3 +1,5 @@
+use std::io::BufRead as _;
+use std::io::Read as _;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -397,7 +399,7 @@ fn child_that_is_killed() {
 fn nothing_acknowledged_is_lost_by_kill() {
     let folder = tempfile::tempdir().unwrap();
     let mut acknowledged = std::collections::BTreeSet::new();
-    for round in 0..20u64 {
+    for round in 0..20 {
         let mut child = std::process::Command::new(std::env::current_exe().unwrap())
             .args(["--exact", "govern::audit::tests::child_that_is_killed", "--nocapture"])
             .arg("--skip")
@@ -405,10 +407,14 @@ fn nothing_acknowledged_is_lost_by_kill() {
             .stdout(std::process::Stdio::piped())
             .spawn()
             .unwrap();
-        std::thread::sleep(Duration::from_millis(40 + round * 7 % 60));
+        let mut said = std::io::BufReader::new(child.stdout.take().unwrap());
+        let (mut text, wanted) = (String::new(), 8 + round * 7 % 60);
+        while text.matches("safe ").count() < wanted {
+            assert!(said.read_line(&mut text).unwrap() > 0, "it ended by itself: {text}");
+        }
         child.kill().unwrap();
-        let output = child.wait_with_output().unwrap();
-        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        said.read_to_string(&mut text).unwrap();
+        child.wait().unwrap();
         let whole = text.rsplit_once('\n').map_or("", |(whole, _)| whole);
         let ids =
             whole.lines().filter_map(|line| line.split("safe ").nth(1)?.parse::<crate::id::Ulid>().ok());

@@ -37,6 +37,8 @@ const OTHERS_EVERY_BYTES: usize = 2048;
 const OTHERS_MAX: usize = 8;
 /// From which length on it has sentences that are judged so.
 const OTHERS_BYTES_MIN: usize = 160;
+/// What is taken off the log odds of such a sentence before it stops anything: what is less sure is told.
+const SENTENCE_COST: f32 = 0.5;
 /// The shortest sentence that is judged on its own there.
 const SENTENCE_BYTES_MIN: usize = 24;
 
@@ -133,8 +135,8 @@ impl Judge {
         let mut odds = whole;
         let loudest = loudest_lines(text, &room.normal, &pooled);
         let others = match confidence {
-            None => self.other_lines(room, text, origin),
-            Some(_) => Vec::new(),
+            Some(confidence) if confidence >= Confidence::HIGH => Vec::new(),
+            Some(_) | None => self.other_lines(room, text, origin),
         };
         if let Some(lines) = loudest {
             let alone = room.pooled(&self.model, text.get(lines).unwrap_or_default());
@@ -144,14 +146,19 @@ impl Judge {
             confidence = confidence.max(told);
         }
         let mut others = others.into_iter();
-        while confidence.is_none()
+        while confidence.is_none_or(|it| it < Confidence::HIGH)
             && let Some(lines) = others.next()
         {
             let alone = room.pooled(&self.model, text.get(lines.clone()).unwrap_or_default());
             let said = stack.odds(&stack::inputs(&alone, origin)) + bonus;
-            if levels.confidence(said, origin).is_some_and(|it| it >= Confidence::HIGH) {
-                (odds, head, window) = (odds.max(said - ALONE_COST), foremost(&alone).0, lines);
-                confidence = Some(Confidence::MEDIUM);
+            let is_high =
+                |odds: f32| levels.confidence(odds, origin).is_some_and(|it| it >= Confidence::HIGH);
+            if is_high(said) {
+                let told = if is_high(said - SENTENCE_COST) { Confidence::HIGH } else { Confidence::MEDIUM };
+                if confidence.is_none_or(|it| it < told) {
+                    (odds, head, window) = (odds.max(said - ALONE_COST), foremost(&alone).0, lines);
+                    confidence = Some(told);
+                }
             }
         }
         let is_sure = confidence.is_some_and(|it| it >= Confidence::HIGH);

@@ -120,11 +120,27 @@ fn an_event_that_is_cut_within_its_text_tells_no_end() {
             r#"{"message":{"content":"It is "},"done" : false,"done_reason":null}"#,
             r#""done":true"#,
         ),
+        (
+            (Wire::Cohere, sse),
+            format!(
+                r#"data: {{"type":"content-delta","index":0,"delta":{{"message":{{"content":{{"text":"{text}"}}}},"finish_reason":"COMPLETE"}}}}"#
+            ),
+            r#"data: {"type":"content-delta","index":0,"delta":{"message":{"content":{"text":"It is "}},"finish_reason":null}}"#,
+            r#""finish_reason":"ERROR""#,
+        ),
+        (
+            (Wire::Generic, sse),
+            format!(r#"data: {{"token":{{"text":"{text}"}},"details":{{"finish_reason":"length"}}}}"#),
+            r#"data: {"token":{"text":"It is "},"details":{"finish_reason":null}}"#,
+            r#""code":"content_blocked""#,
+        ),
     ];
     for ((wire, format), event, cut, end) in table {
         let dialect = match wire {
             Wire::Gemini => "gemini",
             Wire::OllamaChat => "ollama",
+            Wire::Cohere => "cohere",
+            Wire::Generic => "generic",
             _ => "openai",
         };
         let event = format!("{event}\n{}", if format == sse { "\n" } else { "" });

@@ -124,7 +124,7 @@ impl Change<'_> {
     fn category(&mut self, name: &str, wanted: Value, whole: Option<Mode>) {
         let (Ok(category), Value::Object(mut wanted)) = (name.parse::<Category>(), wanted.clone()) else {
             // Whoever reads policy files says what is wrong with it.
-            self.table(CATEGORIES).insert(name.to_owned(), wanted);
+            self.inner(CATEGORIES).insert(name.to_owned(), wanted);
             return;
         };
         let rule = self.shown.category(category);
@@ -165,7 +165,7 @@ impl Change<'_> {
 
     /// Writes keys of a category; a mode begins afresh, whatever the directions had.
     fn write(&mut self, category: Category, keys: Map<String, Value>) {
-        let slot = self.table(CATEGORIES).entry(category.as_str()).or_insert_with(|| json!({}));
+        let slot = self.inner(CATEGORIES).entry(category.as_str()).or_insert_with(|| json!({}));
         let Some(table) = slot.as_object_mut() else { return };
         if keys.contains_key("mode") {
             table.retain(|key, _| !DIRECTIONS.contains(&key.as_str()));
@@ -223,7 +223,7 @@ impl Change<'_> {
         }
     }
 
-    fn table(&mut self, key: &str) -> &mut Map<String, Value> {
+    fn inner(&mut self, key: &str) -> &mut Map<String, Value> {
         let slot = self.made.entry(key).or_insert(Value::Null);
         if !slot.is_object() {
             *slot = json!({});
