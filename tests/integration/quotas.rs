@@ -102,7 +102,7 @@ fn connections_to_the_management_plane(gateway: &Gateway) {
 
 fn every_refusal_tells_the_quota(gateway: &Gateway) {
     let long = format!(
-        "POST /v1/scan HTTP/1.1\r\nhost: localhost\r\ncontent-length: 4096\r\n\r\n{}",
+        "POST /api/v1/keys HTTP/1.1\r\nhost: localhost\r\ncontent-length: 4096\r\n\r\n{}",
         "a".repeat(4096)
     );
     let cases = [
