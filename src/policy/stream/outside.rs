@@ -86,6 +86,15 @@ impl StreamInspector {
             if self.track.format() == StreamFormat::Text { Written::Plain } else { Written::Lines };
         held.is_read = true;
         let told = self.observations.len();
+        let is_over = self.by_key.get(&key).is_some_and(|slot| self.lanes[*slot].ended);
+        if is_over {
+            // Behind another event it may be a text of its own as well.
+            let masks = self.scan_alone(inspector, vault, (&[], &payload), key.channel)?;
+            held.edits.extend(masks.into_iter().map(|masked| {
+                let replacement = held.written.write(&masked.text);
+                Edit { range: held.piece.raw_range(masked.range), replacement }
+            }));
+        }
         self.continued(inspector, vault, held, (key, &string), (&payload, told))
     }
 
