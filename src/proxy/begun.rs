@@ -7,6 +7,7 @@ use bytes::Bytes;
 use super::context::Exchange;
 use crate::attachment::Form;
 use crate::llm::media::Media;
+use crate::llm::media::MediaFault;
 use crate::llm::ndjson;
 use crate::llm::sse;
 use crate::llm::stream::StreamFormat;
@@ -104,4 +105,31 @@ pub(super) fn is_document(begin: &[u8]) -> bool {
 /// holds is compressed.
 pub(super) fn is_opaque(begin: &[u8]) -> bool {
     begin.starts_with(b"%PDF-") || Media::looks_binary(begin) && !Media::looks_wide(begin)
+}
+
+/// Returns what an error is read as: whoever stands before a provider tells one in plain text under the type of its
+/// answers, or in an older encoding whose ASCII is ASCII.
+pub(super) fn error_media(
+    declared: Option<&str>,
+    media: Result<Media, MediaFault>,
+    body: &[u8],
+) -> Result<Media, MediaFault> {
+    let is_readable = match &media {
+        Ok(Media::Json | Media::Text | Media::Undeclared) => true,
+        Err(MediaFault::Charset) => declared.is_some_and(has_older_charset),
+        Ok(_) | Err(_) => false,
+    };
+    match std::str::from_utf8(body) {
+        _ if !is_readable => media,
+        Ok(_) => Ok(Media::Undeclared),
+        Err(_) if Media::looks_binary(body) => media,
+        Err(_) => Ok(Media::Opaque),
+    }
+}
+
+/// Tells whether a Content-Type names one of the charsets of one byte a sign that ASCII is a part of.
+fn has_older_charset(declared: &str) -> bool {
+    let declared = declared.to_ascii_lowercase();
+    let charset = declared.split("charset=").nth(1).unwrap_or_default().trim_start_matches(['"', '\'']);
+    ["iso-8859-", "windows-125", "latin1"].iter().any(|known| charset.starts_with(known))
 }

@@ -9,6 +9,7 @@ use http::HeaderValue;
 use http::StatusCode;
 use http::Uri;
 use http::header;
+use http::uri::Authority;
 use pingora::http::ResponseHeader;
 use pingora::proxy::Session;
 
@@ -53,24 +54,16 @@ fn leads_on(status: StatusCode) -> bool {
 /// Returns an address of the gateway for one that a provider told; none, where that leads elsewhere.
 fn led_back(session: &Session, exchange: &Exchange, told: &HeaderValue) -> Option<HeaderValue> {
     let uri: Uri = told.to_str().ok()?.parse().ok()?;
-    // Two slashes begin the name of a host; without one it is an address of whoever was asked.
-    if told.as_bytes().starts_with(b"//") {
-        return None;
-    }
-    let place = uri.authority().map(|authority| {
-        let tls = match uri.scheme_str()? {
-            "https" => true,
-            "http" => false,
-            _ => return None,
-        };
-        let host = authority.host().trim_start_matches('[').trim_end_matches(']').to_ascii_lowercase();
-        Some((tls, host, authority.port_u16().unwrap_or(if tls { 443 } else { 80 })))
-    });
-    let place = place.map_or(Some(None), |place| place.map(Some))?;
+    let place = match (uri.authority(), uri.scheme_str()) {
+        // Without a host it is an address of whoever was asked; but two slashes begin the name of one.
+        (None, _) if told.as_bytes().starts_with(b"//") => return None,
+        (None, _) => None,
+        (Some(host), Some("https")) => Some(place(true, host)),
+        (Some(host), Some("http")) => Some(place(false, host)),
+        (Some(_), _) => return None,
+    };
     let is_it = |target: &&Upstream| {
-        place.as_ref().is_none_or(|(tls, host, port)| {
-            (target.tls, target.host.as_str(), target.port) == (*tls, host.as_str(), *port)
-        })
+        place.as_ref().is_none_or(|place| *place == (target.tls, target.host.clone(), target.port))
     };
     let below =
         |target: &Upstream| uri.path().strip_prefix(&target.base_path).filter(|it| it.starts_with('/'));
@@ -79,10 +72,20 @@ fn led_back(session: &Session, exchange: &Exchange, told: &HeaderValue) -> Optio
     let prefix = if route.strip_prefix && route.path_prefix != "/" { &route.path_prefix } else { "" };
     let own = format!("{prefix}{rest}");
     let (passage, _) = bound_for(session, exchange, &path::normalise(&own).ok()?)?;
-    passage.route().upstreams.iter().find(is_it)?;
+    match &place {
+        Some(_) => drop(passage.route().upstreams.iter().find(is_it)?),
+        None if passage.route().name != route.name || own.starts_with("//") => return None,
+        None => {}
+    }
     let query = uri.query().map(|query| format!("?{query}")).unwrap_or_default();
     let origin = if place.is_some() { origin(session)? } else { String::new() };
     HeaderValue::from_str(&format!("{origin}{own}{query}")).ok()
+}
+
+/// Returns where a host is: whether by TLS, its name and its port.
+fn place(tls: bool, authority: &Authority) -> (bool, String, u16) {
+    let host = authority.host().trim_start_matches('[').trim_end_matches(']').to_ascii_lowercase();
+    (tls, host, authority.port_u16().unwrap_or(if tls { 443 } else { 80 }))
 }
 
 /// Returns what the caller calls the gateway.

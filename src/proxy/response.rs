@@ -23,6 +23,7 @@ use super::begun::Begun;
 use super::begun::CODED_LINE_BYTES;
 use super::begun::LINE_BYTES;
 use super::begun::begun_as_json;
+use super::begun::error_media;
 use super::begun::is_document;
 use super::begun::is_opaque;
 use super::begun::may_be_text;
@@ -80,7 +81,7 @@ impl Gateway {
         reply: Reply,
     ) -> Result<(), Stop> {
         let head = reply.head();
-        let declared = head.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+        let declared = declared_of(&reply);
         let format = exchange.detected.as_ref().and_then(|detected| {
             declared.and_then(|declared| detected.dialect.stream_format(declared, &exchange.path))
         });
@@ -213,7 +214,11 @@ impl Gateway {
         if coding_of(&reply).is_ok_and(|coding| coding.is_some()) {
             reserved.grow(body.len()).map_err(Rejection::from)?;
         }
-        let media = if reply.head().status.is_success() { media } else { error_media(media, &body) };
+        let media = if reply.head().status.is_success() {
+            media
+        } else {
+            error_media(declared_of(&reply), media, &body)
+        };
         let _texts = self.room_for_texts(&body, &media).map_err(Rejection::from)?;
         exchange.guard_prompt();
         let inspection = self.inspect(exchange, passage, Direction::Response, body, media);
@@ -464,15 +469,9 @@ pub(super) async fn rest_of(rest: Option<Duration>) {
     }
 }
 
-/// Returns what an error is read as: whoever stands before a provider tells one in plain text under the type of its
-/// answers, or in an older encoding.
-fn error_media(media: Result<Media, MediaFault>, body: &[u8]) -> Result<Media, MediaFault> {
-    match media {
-        Ok(Media::Json | Media::Text | Media::Undeclared) | Err(MediaFault::Charset) => {
-            Ok(if std::str::from_utf8(body).is_ok() { Media::Undeclared } else { Media::Opaque })
-        }
-        other => other,
-    }
+/// Returns what the provider calls its answer.
+fn declared_of(reply: &Reply) -> Option<&str> {
+    reply.head().headers.get(header::CONTENT_TYPE)?.to_str().ok()
 }
 
 /// Returns how long the provider says that its answer is.

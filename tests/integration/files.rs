@@ -100,6 +100,7 @@ fn where_a_provider_tells_its_caller_to_go_on_leads_through_the_gateway() {
         ("x-goog-upload-url", told, Some(""), Some(own)),
         ("location", told, Some(""), Some(own)),
         ("x-goog-upload-url", "/files", Some(""), None),
+        ("x-goog-upload-url", "/base//storage.test/files", Some(""), None),
     ];
     for (field, path, elsewhere, expected) in cases {
         let upstream = leading(field, path, elsewhere);

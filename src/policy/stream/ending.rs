@@ -160,19 +160,20 @@ impl StreamInspector {
     }
 
     /// Tells whether a brief text is over: the same choice goes on with others. Messages and joined texts are, where
-    /// anything else goes on, and what stands as it is, where any event is JSON. Those would wait for more of it; but they do wait, for so many bytes, where it ends in what
+    /// anything else goes on, and what stands as it is, where any other event comes. Those would wait for more of it; but they do wait, for so many bytes, where it ends in what
     /// is likely to be a value.
     fn is_passed_by(&self, key: &LaneKey, slot: usize, said: &Said<'_>) -> bool {
-        if key.kind == LaneKind::Plain {
-            return self.may_pass(slot);
-        }
         let goes_on = |other: &LaneKey| match key.kind {
             LaneKind::Whole => choice(other) == choice(key),
             LaneKind::Brief => choice(other) == choice(key) && self.may_pass(slot),
             LaneKind::Messages | LaneKind::Joined => self.may_pass(slot),
             LaneKind::Pieces | LaneKind::Either | LaneKind::Stray | LaneKind::Plain => false,
         };
-        said.iter().all(|(_, other)| *other != slot) && said.iter().any(|(other, _)| goes_on(other))
+        let goes_on = || match key.kind {
+            LaneKind::Plain => self.may_pass(slot),
+            _ => said.iter().any(|(other, _)| goes_on(other)),
+        };
+        said.iter().all(|(_, other)| *other != slot) && goes_on()
     }
 
     /// Tells whether a text need not be waited for: it ends in no more than a word or a number, or too much waits for it.

@@ -56,3 +56,13 @@ pub(super) struct Segment {
     pub(super) text: Range<usize>,
     pub(super) string: JsonString,
 }
+
+/// Returns what puts a mask into the payload of an event, at a range of that.
+pub(super) fn edit(piece: &StreamPiece, written: Written, range: Range<usize>, text: &str) -> Edit {
+    let (range, mut replacement) = (piece.raw_range(range), written.write(text));
+    // A blank behind the colon of a field is none of its text: what begins the line may be one.
+    if written == Written::Lines && piece.raw.get(..range.start).is_some_and(|raw| raw.ends_with(b":")) {
+        replacement.insert(0, b' ');
+    }
+    Edit { range, replacement }
+}

@@ -5,6 +5,7 @@ use smallvec::SmallVec;
 use super::Held;
 use super::Stop;
 use super::StreamInspector;
+use super::held::edit;
 use crate::llm::dialect::Channel;
 use crate::llm::dialect::LaneKey;
 use crate::llm::json::Document;
@@ -46,7 +47,7 @@ impl StreamInspector {
 
     /// Returns the text that an event's payload is a piece of, where it is one as it stands. What begins as an object, an
     /// array or a string of JSON does is none if it is that, or a faulty one: but the begin of one is, and behind other
-    /// pieces what is none, or says nothing by itself.
+    /// pieces what is none, or has no word in it.
     pub(super) fn plain_lane(
         &self,
         inspector: &Inspector<'_>,
@@ -60,7 +61,7 @@ impl StreamInspector {
             (StreamFormat::Text, _) => true,
             (StreamFormat::Sse, None) => is_begun() && !held.payload.is_empty(),
             (StreamFormat::Sse, Some(b'"' | b'{' | b'[')) => match walked {
-                Ok(document) => is_begun() && (first == Some(&b'"') || document.strings.is_empty()),
+                Ok(document) => is_begun() && (document.strings.is_empty() || !has_word(&held.payload)),
                 Err(fault) => is_begun() || fault.problem == JsonProblem::UnexpectedEnd,
             },
             (StreamFormat::Sse, _) => true,
@@ -69,14 +70,14 @@ impl StreamInspector {
         is_piece.then_some(key)
     }
 
-    /// Feeds a payload to the text that it is a piece of, as it stands.
+    /// Feeds a payload to the text that it is a piece of, as it stands; returns the lanes that it ends.
     pub(super) fn say_plain(
         &mut self,
         inspector: &Inspector<'_>,
         vault: &mut Vault,
         held: &mut Held,
         key: LaneKey,
-    ) -> Result<(), Stop> {
+    ) -> Result<SmallVec<[usize; 2]>, Stop> {
         let payload = held.payload.clone();
         if std::str::from_utf8(&payload).is_err() {
             return Err(Unreadable::NotText.into());
@@ -84,18 +85,20 @@ impl StreamInspector {
         let string = JsonString { raw: 0..payload.len(), escaped: false, key: false, node: NodeId::ROOT };
         held.written =
             if self.track.format() == StreamFormat::Text { Written::Plain } else { Written::Lines };
-        held.is_read = true;
         let told = self.observations.len();
         let is_over = self.by_key.get(&key).is_some_and(|slot| self.lanes[*slot].ended);
         if is_over {
             // Behind another event it may be a text of its own as well.
             let masks = self.scan_alone(inspector, vault, (&[], &payload), key.channel)?;
-            held.edits.extend(masks.into_iter().map(|masked| {
-                let replacement = held.written.write(&masked.text);
-                Edit { range: held.piece.raw_range(masked.range), replacement }
-            }));
+            let (piece, written) = (&held.piece, held.written);
+            held.edits
+                .extend(masks.into_iter().map(|masked| edit(piece, written, masked.range, &masked.text)));
         }
-        self.continued(inspector, vault, held, (key, &string), (&payload, told))
+        let fed = self.continued(inspector, vault, held, (key, &string), (&payload, told));
+        // What a finding stopped was read up to there; anything else was not.
+        held.is_read = matches!(fed, Ok(()) | Err(Stop::Finding(_)));
+        fed?;
+        Ok(self.ended_by(inspector, held, &[]))
     }
 
     /// Scans a payload that is plain text.
@@ -114,4 +117,9 @@ impl StreamInspector {
         held.is_read = true;
         Ok(SmallVec::new())
     }
+}
+
+/// Tells whether anything in a payload may be a part of a word, or stand for one.
+fn has_word(payload: &[u8]) -> bool {
+    payload.iter().any(|byte| byte.is_ascii_alphanumeric() || !byte.is_ascii())
 }

@@ -93,7 +93,7 @@ impl StreamInspector {
         }
         let walked = json::walk_event(&payload, &inspector.ruleset.limits.json());
         if let Some(key) = self.plain_lane(inspector, held, &walked) {
-            return self.say_plain(inspector, vault, held, key).map(|()| SmallVec::new());
+            return self.say_plain(inspector, vault, held, key);
         }
         if payload.trim_ascii().is_empty() {
             held.is_read = true;

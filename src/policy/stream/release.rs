@@ -6,6 +6,7 @@ use super::Flow;
 use super::StreamInspector;
 use super::held::Held;
 use super::held::Segment;
+use super::held::edit;
 use super::stop::Found;
 use super::stop::Stop;
 use crate::llm::dialect::LaneKind;
@@ -50,15 +51,7 @@ impl StreamInspector {
             let text = document.as_ref().map_or_else(raw, |it| it.text(&payload, &segment.string));
             edits.extend(slot.edits(&segment.text, &text).into_iter().map(|(range, text)| {
                 let range = cursor.as_mut().map_or(range.clone(), |cursor| cursor.raw_range(range));
-                let range = piece.raw_range(range);
-                let mut replacement = written.write(&text);
-                // A blank behind the colon of a field is none of its text: what begins the line may be one.
-                if written == Written::Lines
-                    && piece.raw.get(..range.start).is_some_and(|raw| raw.ends_with(b":"))
-                {
-                    replacement.insert(0, b' ');
-                }
-                Edit { range, replacement }
+                edit(&piece, written, range, &text)
             }));
             // What is said whole again is masked again.
             while !slot.is_whole

@@ -94,6 +94,30 @@ fn plain_events_beside_others_hold_nothing_back_and_hide_nothing() {
         (result.end, String::from_utf8(result.out)),
         (End::Finished, Ok(beside.replace(&token, MASK)))
     );
+    // Blocked, what stands behind another event stays behind, too.
+    let more = policy_of_all("none", "block", "");
+    let blocking = Bench::new(&more);
+    for before in ["data: so\n\ndata: {\"text\":\"so\"}\n\n", "data: so\n\nevent: beat\ndata: ping\n\n"] {
+        let stream = format!("{before}data: {token}\n\n");
+        let case = Case::response("none", "generic");
+        let result = blocking.stream(case, StreamFormat::Sse, &mut blocking.vault(), [stream.as_bytes()]);
+        let out = String::from_utf8(result.out).expect("UTF-8");
+        assert_eq!(result.end, End::Blocked, "{before}");
+        assert!(!out.contains(&token[..8]) && !out.contains(&token[12..]), "{out}");
+    }
+    // One that says a word of its own is no end of waiting for another.
+    let beats = "event: beat\ndata: ping\n\n".to_owned() + &written(EVENTS[0], &["so ", "it ", "is"]);
+    let mut stream = portcullis::policy::stream::StreamInspector::new(StreamFormat::Sse, 1 << 20);
+    let mut out = Vec::new();
+    bench.with_inspector(case, |inspector| {
+        stream.push(inspector, &mut bench.vault(), beats.as_bytes(), &mut out)
+    });
+    let left: usize = out.into_iter().map(|it| it.into_bytes().len()).sum();
+    assert!(left >= beats.len() - "data: is\n\n".len(), "{left} of {} left", beats.len());
+    // Strings of JSON are put together as such, whatever stands before them.
+    let strings = format!("data: so\n\ndata: \"{}\"\n\ndata: \"{}\"\n\n", &token[..12], &token[12..]);
+    let out = String::from_utf8(run(&strings).out).expect("UTF-8");
+    assert!(!out.contains(&token[12..]), "{out}");
     for faulty in ["data: {\"text\":\"so\",}\n\n", "data: {'text':'so'}\n\n", "data: [so]\n\n"] {
         assert_eq!(run(faulty).end, End::Unreadable, "{faulty}");
     }
