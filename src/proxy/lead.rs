@@ -74,7 +74,7 @@ fn led_back(session: &Session, exchange: &Exchange, told: &HeaderValue) -> Optio
     let (passage, _) = bound_for(session, exchange, &path::normalise(&own).ok()?)?;
     match &place {
         Some(_) => drop(passage.route().upstreams.iter().find(is_it)?),
-        None if passage.route().name != route.name || own.starts_with("//") => return None,
+        None if passage.route().name != route.name || rest.starts_with("//") => return None,
         None => {}
     }
     let query = uri.query().map(|query| format!("?{query}")).unwrap_or_default();
