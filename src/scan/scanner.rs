@@ -36,6 +36,7 @@ use crate::scan::pack::PackFault;
 use crate::scan::pack::PackProblem;
 use crate::scan::shape::Shape;
 use crate::scan::spelling::Marks;
+use crate::scan::threat::Category;
 use crate::scan::threat::Confidence;
 use crate::scan::threat::DetectorId;
 use crate::scan::threat::DetectorSet;
@@ -73,6 +74,8 @@ pub struct Scanner {
     words: WordIndex,
     detectors: Arc<Vec<Detector>>,
     confirms: Vec<Confirm>,
+    /// Which detectors look for what is of a category, in the order of [`Category::ALL`].
+    categories: [DetectorSet; Category::ALL.len()],
     /// What tells other spellings, made when it is first asked.
     pub(super) marks: OnceLock<Option<Marks>>,
 }
@@ -132,7 +135,8 @@ impl Scanner {
         let words = words.map_err(|fault| vec![(None, fault)]);
         match engine.and_then(|engine| Ok((engine, words?))) {
             Ok((engine, words)) if faults.is_empty() => {
-                return Ok(Self { engine, words, detectors, confirms, marks: OnceLock::new() });
+                let categories = Category::ALL.map(|category| of_category(&detectors, category));
+                return Ok(Self { engine, words, detectors, confirms, categories, marks: OnceLock::new() });
             }
             Ok(_) => {}
             Err(refused) => faults.extend(refused.into_iter().map(|(at, fault)| {
@@ -159,6 +163,13 @@ impl Scanner {
     /// Returns the id of the detector of a name.
     pub fn find(&self, name: &str) -> Option<DetectorId> {
         self.detectors.iter().position(|known| known.name == name).map(|at| DetectorId(at as u16))
+    }
+
+    /// Returns those of the `wanted` detectors that look for what is of some categories.
+    pub(super) fn of(&self, wanted: &DetectorSet, categories: &[Category]) -> DetectorSet {
+        let known = Category::ALL.iter().zip(&self.categories);
+        let of_all = known.filter(|(category, _)| categories.contains(category)).map(|(_, set)| set);
+        wanted.intersection(&of_all.fold(DetectorSet::default(), |all, set| all.union(set)))
     }
 
     /// Returns the set of all detectors.
@@ -426,6 +437,12 @@ impl<'s> Pass<'s> {
         self.decodable = self.decodable.checked_sub(bytes).ok_or(ScanFault::TooMuchDecoded)?;
         Ok(())
     }
+}
+
+/// Returns those of all detectors that look for what is of a category.
+fn of_category(detectors: &[Detector], category: Category) -> DetectorSet {
+    let of_all = detectors.iter().zip(0..).filter(|(detector, _)| detector.category == category);
+    of_all.map(|(_, at)| DetectorId(at)).collect()
 }
 
 /// Returns the confidence of a match, or nothing if it may not stand where it stands.

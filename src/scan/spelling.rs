@@ -15,7 +15,6 @@ use crate::scan::scanner::ScanFault;
 use crate::scan::scanner::Scanner;
 use crate::scan::scanner::merged;
 use crate::scan::threat::Category;
-use crate::scan::threat::DetectorId;
 use crate::scan::threat::DetectorSet;
 use crate::scan::threat::Encoding;
 use crate::scan::threat::Finding;
@@ -250,14 +249,6 @@ impl Scanner {
     fn spelling_marks(&self) -> Result<&Marks, ScanFault> {
         let heads = || self.detectors().iter().flat_map(|detector| &detector.heads).map(String::as_str);
         self.marks.get_or_init(|| Marks::compile(heads())).as_ref().ok_or(ScanFault::Spellings)
-    }
-
-    /// Leaves the detectors of some categories.
-    fn of(&self, wanted: &DetectorSet, categories: &[Category]) -> DetectorSet {
-        let is_of = |id: &DetectorId| {
-            self.detector(*id).is_some_and(|detector| categories.contains(&detector.category))
-        };
-        wanted.iter().filter(is_of).collect()
     }
 }
 

@@ -342,6 +342,11 @@ impl DetectorSet {
         Self { words: (0..length).map(|at| word(self, at) | word(other, at)).collect() }
     }
 
+    /// Returns what is in both sets.
+    pub fn intersection(&self, other: &Self) -> Self {
+        Self { words: self.words.iter().zip(&other.words).map(|(one, other)| one & other).collect() }
+    }
+
     /// Returns the members in ascending order.
     pub fn iter(&self) -> impl Iterator<Item = DetectorId> + '_ {
         (0..self.words.len() * 64).map(|at| DetectorId(at as u16)).filter(|id| self.contains(*id))
@@ -366,6 +371,9 @@ mod tests {
         let other: DetectorSet = [4].map(DetectorId).into_iter().collect();
         let members: Vec<u16> = set.union(&other).iter().map(|id| id.0).collect();
         assert_eq!(members, [3, 4, 64, 200]);
+        let few: DetectorSet = [4, 64].map(DetectorId).into_iter().collect();
+        let members: Vec<u16> = set.intersection(&few).iter().map(|id| id.0).collect();
+        assert_eq!(members, [64]);
         assert!(!set.contains(DetectorId(63)) && !set.contains(DetectorId(999)));
     }
 
