@@ -33,5 +33,6 @@
 //!
 //! # What the gateway does not carry
 //! `TRACE`, `CONNECT`, HTTP/1.1 without exactly one `Host`, header names with underscores, header values beyond ASCII,
-//! more than one content coding, transfer codings other than `chunked`, and JSON that decoders read differently:
-//! duplicate keys, lone surrogates, a byte order mark, UTF-16, more than `limits.json_depth_max` levels.
+//! more than one content coding, `zstd` with a window of more than 8 MiB (RFC 9659) and `br` with one of more than 16 MiB
+//! (RFC 7932), transfer codings other than `chunked`, and JSON that decoders read differently: duplicate keys, lone
+//! surrogates, a byte order mark, UTF-16, more than `limits.json_depth_max` levels.

@@ -2,7 +2,9 @@
 //!
 //! What is scanned is what is forwarded: a decoded body travels on without its coding, so that no
 //! provider unpacks something else than we read. Measured bombs reach 1,127,501:1 (brotli, 93 bytes),
-//! hence a cap on the output and on the ratio.
+//! hence a cap on the output and on the ratio. What a body unfolds to, and what its decoder looks back
+//! through, is of the room of all bodies, and is asked for before it is taken: many bodies at once, each
+//! of them just below the caps, take no more than that.
 
 use std::io;
 use std::io::Read;
@@ -12,7 +14,19 @@ use bytes::Bytes;
 use http::HeaderMap;
 use http::header;
 
+use super::gate::GateFault;
+use super::gate::Reserved;
+
 const BROTLI_BUFFER_BYTES: usize = 4096;
+/// What a decoder takes before it gives anything: tables, and what it reads at once.
+const STATE_BYTES: usize = 256 << 10;
+/// What is decoded of a whole body at once: little of what is small, and no more than this of anything.
+const PIECE_BYTES_MIN: usize = 4 << 10;
+const PIECE_BYTES_MAX: usize = 256 << 10;
+/// The largest window that RFC 7932 knows.
+const BROTLI_WINDOW_BYTES: usize = 16 << 20;
+/// The largest window that RFC 9659 lets `zstd` have as a content coding: 8 MiB. The library would give sixteen times that.
+const ZSTD_WINDOW_LOG: u32 = 23;
 
 /// A content coding that can be undone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,6 +64,9 @@ pub enum CodingFault {
     /// The body unfolds past the limits.
     #[error("the body unfolds past the limit")]
     Bomb,
+    /// There is no room for what the body unfolds to.
+    #[error(transparent)]
+    Room(#[from] GateFault),
 }
 
 /// Undoes a coding piece by piece.
@@ -101,19 +118,83 @@ impl Coding {
         }
     }
 
-    /// Decodes a whole body.
-    pub fn decode(self, body: &[u8], limits: CodingLimits) -> Result<Bytes, CodingFault> {
-        let reader: Box<dyn Read + '_> = match self {
+    /// Decodes a whole body. What it unfolds to is added to what `reserved` holds; where it is refused, nothing is.
+    ///
+    /// # Errors
+    /// Fails where the body is not of the coding, or unfolds past the limits or the room there is.
+    pub fn decode(
+        self,
+        body: &[u8],
+        limits: CodingLimits,
+        reserved: &mut Reserved,
+    ) -> Result<Bytes, CodingFault> {
+        let mut room = reserved.beside();
+        let (pieces, decoded_bytes) = self.unfold(body, limits.allowed(body.len()), &mut room)?;
+        // The decoder is gone, with its window; joined, what it gave is there twice for a moment.
+        room.hold(decoded_bytes)?;
+        room.grow(decoded_bytes)?;
+        let mut whole = Vec::with_capacity(decoded_bytes);
+        pieces.into_iter().for_each(|piece| whole.extend_from_slice(&piece));
+        room.hold(decoded_bytes)?;
+        reserved.join(room);
+        Ok(whole.into())
+    }
+
+    /// Decodes a body into pieces, each of which has its room before it is made; returns them, and their length in all.
+    fn unfold(
+        self,
+        body: &[u8],
+        bytes_max: usize,
+        room: &mut Reserved,
+    ) -> Result<(Vec<Vec<u8>>, usize), CodingFault> {
+        room.grow(STATE_BYTES)?;
+        let mut reader = self.reader(body)?;
+        let piece_bytes = body.len().saturating_mul(3).clamp(PIECE_BYTES_MIN, PIECE_BYTES_MAX);
+        let (mut pieces, mut decoded_bytes) = (Vec::new(), 0);
+        loop {
+            let step = piece_bytes.min(bytes_max + 1 - decoded_bytes);
+            // Of a window no more is ever written than what came out.
+            let window = step.min(self.window_bytes().saturating_sub(decoded_bytes));
+            room.grow(step + window)?;
+            let mut piece = Vec::with_capacity(step);
+            let read = reader.by_ref().take(step as u64).read_to_end(&mut piece);
+            let read = read.map_err(|_| CodingFault::Broken)?;
+            decoded_bytes += read;
+            pieces.push(piece);
+            if decoded_bytes > bytes_max {
+                return Err(CodingFault::Bomb);
+            }
+            if read < step {
+                return Ok((pieces, decoded_bytes));
+            }
+        }
+    }
+
+    fn reader(self, body: &[u8]) -> Result<Box<dyn Read + '_>, CodingFault> {
+        Ok(match self {
             Self::Gzip => Box::new(flate2::read::MultiGzDecoder::new(body)),
             Self::Deflate if is_zlib(body) => Box::new(flate2::read::ZlibDecoder::new(body)),
             Self::Deflate => Box::new(flate2::read::DeflateDecoder::new(body)),
+            Self::Brotli if has_large_window(body) => return Err(CodingFault::Broken),
             Self::Brotli => Box::new(brotli::Decompressor::new(body, BROTLI_BUFFER_BYTES)),
-            Self::Zstd => Box::new(zstd::stream::read::Decoder::new(body).map_err(|_| CodingFault::Broken)?),
-        };
-        let allowed = limits.allowed(body.len());
-        let mut decoded = Vec::with_capacity(body.len().saturating_mul(3).min(allowed));
-        reader.take(allowed as u64 + 1).read_to_end(&mut decoded).map_err(|_| CodingFault::Broken)?;
-        if decoded.len() > allowed { Err(CodingFault::Bomb) } else { Ok(decoded.into()) }
+            Self::Zstd => {
+                let decoder = zstd::stream::read::Decoder::with_buffer(body).and_then(|mut decoder| {
+                    decoder.window_log_max(ZSTD_WINDOW_LOG)?;
+                    Ok(decoder)
+                });
+                Box::new(decoder.map_err(|_| CodingFault::Broken)?)
+            }
+        })
+    }
+
+    /// Returns how much of what came out a decoder may keep, to look back through; the window of the older codings is of
+    /// their decoders' state.
+    fn window_bytes(self) -> usize {
+        match self {
+            Self::Gzip | Self::Deflate => 0,
+            Self::Brotli => BROTLI_WINDOW_BYTES,
+            Self::Zstd => 1 << ZSTD_WINDOW_LOG,
+        }
     }
 }
 
@@ -125,6 +206,12 @@ impl CodingLimits {
     fn by_ratio(self, encoded_bytes: usize) -> usize {
         encoded_bytes.saturating_mul(self.ratio_max).max(self.ratio_from_bytes)
     }
+}
+
+/// Tells whether a body asks for a window of up to 1 GiB, which its decoder would give it, and which RFC 7932 (section 9.1)
+/// does not know.
+fn has_large_window(body: &[u8]) -> bool {
+    body.first().is_some_and(|first| first & 0x7f == 0x11)
 }
 
 fn is_zlib(body: &[u8]) -> bool {
@@ -142,7 +229,11 @@ impl StreamDecoder {
                 Inner::Brotli(Box::new(brotli::DecompressorWriter::new(Vec::new(), BROTLI_BUFFER_BYTES)))
             }
             Coding::Zstd => {
-                let decoder = zstd::stream::raw::Decoder::new().map_err(|_| CodingFault::Broken)?;
+                let decoder = zstd::stream::raw::Decoder::new().and_then(|mut decoder| {
+                    decoder.set_parameter(zstd::zstd_safe::DParameter::WindowLogMax(ZSTD_WINDOW_LOG))?;
+                    Ok(decoder)
+                });
+                let decoder = decoder.map_err(|_| CodingFault::Broken)?;
                 Inner::Zstd(zstd::stream::zio::Writer::new(Vec::new(), decoder))
             }
         };
@@ -151,6 +242,10 @@ impl StreamDecoder {
 
     /// Takes the next encoded bytes and returns what they unfold to.
     pub fn push(&mut self, encoded: &[u8]) -> Result<Bytes, CodingFault> {
+        let is_begin = self.encoded_bytes == 0;
+        if is_begin && matches!(self.inner, Inner::Brotli(_)) && has_large_window(encoded) {
+            return Err(CodingFault::Broken);
+        }
         self.encoded_bytes += encoded.len();
         // Small bites keep a bomb's output from growing far past the limit before it is noticed.
         let mut decoded = Vec::new();
@@ -231,6 +326,7 @@ impl Inner {
 mod tests {
     use http::HeaderValue;
 
+    use super::super::gate::ByteBudget;
     use super::*;
 
     const LIMITS: CodingLimits =
@@ -259,12 +355,17 @@ mod tests {
         }
     }
 
+    /// Decodes where there is room for anything.
+    fn decode(coding: Coding, encoded: &[u8]) -> Result<Bytes, CodingFault> {
+        coding.decode(encoded, LIMITS, &mut Reserved::none(&ByteBudget::new(usize::MAX)))
+    }
+
     #[test]
     fn whole_and_piecewise_agree() {
         let body = b"{\"messages\":[]} ".repeat(500);
         for coding in CODINGS {
             let encoded = encode(coding, &body);
-            assert_eq!(coding.decode(&encoded, LIMITS).unwrap(), body, "{coding:?}");
+            assert_eq!(decode(coding, &encoded).unwrap(), body, "{coding:?}");
             for cut in [1, 2, 7, encoded.len()] {
                 let mut decoder = StreamDecoder::new(coding, LIMITS).unwrap();
                 let pieces = encoded.chunks(cut).map(|piece| decoder.push(piece).unwrap());
@@ -294,13 +395,53 @@ mod tests {
         let zeros = vec![0u8; 32 << 20];
         for coding in CODINGS {
             let bomb = encode(coding, &zeros);
-            assert!(matches!(coding.decode(&bomb, LIMITS), Err(CodingFault::Bomb)), "{coding:?}");
+            assert!(matches!(decode(coding, &bomb), Err(CodingFault::Bomb)), "{coding:?}");
             let piecewise = StreamDecoder::new(coding, LIMITS).unwrap().push(&bomb);
             assert!(matches!(piecewise, Err(CodingFault::Bomb)), "{coding:?}");
             let whole = encode(coding, b"some text that is long enough to be cut in half");
-            let half = coding.decode(&whole[..whole.len() / 2], LIMITS);
+            let half = decode(coding, &whole[..whole.len() / 2]);
             assert!(matches!(half, Err(CodingFault::Broken)), "{coding:?}");
         }
+    }
+
+    #[test]
+    fn what_a_body_unfolds_to_is_of_the_room_of_all() {
+        let body: Vec<u8> = (0..400_000).flat_map(|count: u32| count.to_string().into_bytes()).collect();
+        for coding in CODINGS {
+            let encoded = encode(coding, &body);
+            let budget = ByteBudget::new(body.len());
+            let mut reserved = Reserved::none(&budget);
+            reserved.grow(encoded.len()).unwrap();
+            let refused = coding.decode(&encoded, LIMITS, &mut reserved);
+            assert!(matches!(refused, Err(CodingFault::Room(GateFault::Overloaded))), "{coding:?}");
+            assert_eq!(budget.used(), encoded.len(), "{coding:?}: what was taken is given back");
+            budget.resize(4 * body.len());
+            assert_eq!(coding.decode(&encoded, LIMITS, &mut reserved).unwrap(), body, "{coding:?}");
+            assert_eq!(budget.used(), encoded.len() + body.len(), "{coding:?}");
+        }
+    }
+
+    #[test]
+    fn windows_are_no_larger_than_a_content_coding_may_have() {
+        let body = b"{\"messages\":[]} ".repeat(500);
+        let piecewise = |coding, encoded: &[u8]| StreamDecoder::new(coding, LIMITS).unwrap().push(encoded);
+        for (window_log, is_read) in [(ZSTD_WINDOW_LOG, true), (ZSTD_WINDOW_LOG + 1, false)] {
+            let mut encoder = zstd::stream::Encoder::new(Vec::new(), 3).unwrap();
+            encoder.window_log(window_log).unwrap();
+            encoder.write_all(&body).unwrap();
+            let encoded = encoder.finish().unwrap();
+            assert_eq!(decode(Coding::Zstd, &encoded).is_ok(), is_read, "{window_log}");
+            assert_eq!(piecewise(Coding::Zstd, &encoded).is_ok(), is_read, "{window_log}, piecewise");
+        }
+        let parameters = brotli::enc::BrotliEncoderParams {
+            large_window: true,
+            quality: 5,
+            ..brotli::enc::BrotliEncoderParams::default()
+        };
+        let mut encoded = Vec::new();
+        brotli::BrotliCompress(&mut &body[..], &mut encoded, &parameters).unwrap();
+        assert!(matches!(decode(Coding::Brotli, &encoded), Err(CodingFault::Broken)));
+        assert!(matches!(piecewise(Coding::Brotli, &encoded), Err(CodingFault::Broken)), "piecewise");
     }
 
     #[test]

@@ -88,12 +88,24 @@ impl Reserved {
         Self { budget: Arc::clone(budget), bytes: 0 }
     }
 
-    /// Takes `bytes` more.
+    /// Returns an empty share of the same budget.
+    pub fn beside(&self) -> Self {
+        Self::none(&self.budget)
+    }
+
+    /// Takes `bytes` more; where there are not as many, none of them.
     pub fn grow(&mut self, bytes: usize) -> Result<(), GateFault> {
-        let before = self.budget.used.fetch_add(bytes, Ordering::Relaxed);
+        let bytes_max = self.budget.bytes_max.load(Ordering::Relaxed);
+        let more = |used: usize| used.checked_add(bytes).filter(|used| *used <= bytes_max);
+        let taken = self.budget.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
+        taken.map_err(|_| GateFault::Overloaded)?;
         self.bytes += bytes;
-        let is_over = before + bytes > self.budget.bytes_max.load(Ordering::Relaxed);
-        if is_over { Err(GateFault::Overloaded) } else { Ok(()) }
+        Ok(())
+    }
+
+    /// Takes over what another share of the same budget holds.
+    pub fn join(&mut self, mut other: Self) {
+        self.bytes += std::mem::take(&mut other.bytes);
     }
 
     /// Takes `bytes` in all from now on, more or fewer than before. A few may be had always, so that no stream ends
@@ -105,7 +117,11 @@ impl Reserved {
             return Ok(());
         };
         match self.grow(more) {
-            Err(_) if bytes <= SPARE_BYTES => Ok(()),
+            Err(_) if bytes <= SPARE_BYTES => {
+                self.budget.used.fetch_add(more, Ordering::Relaxed);
+                self.bytes = bytes;
+                Ok(())
+            }
             grown => grown,
         }
     }

@@ -117,6 +117,16 @@ impl Rejection {
         Answer { status, code, message: self.message(), retry_after_s, may_retry }
     }
 
+    /// Returns why a response is refused whose coding cannot be undone.
+    pub(super) fn of_response(fault: CodingFault) -> Self {
+        match fault {
+            CodingFault::Room(fault) => Self::Gate(fault),
+            CodingFault::Unknown | CodingFault::Broken | CodingFault::Bomb => {
+                Self::UnreadableResponse(Unreadable::Coding)
+            }
+        }
+    }
+
     /// Tells whether the policy refuses what was said, or what nobody could read.
     pub fn is_block(&self) -> bool {
         matches!(
@@ -226,7 +236,9 @@ impl Rejection {
             Self::Budget(BudgetFault::Unpriced) => (StatusCode::FORBIDDEN, "model_unpriced"),
             Self::Budget(BudgetFault::Unmetered) => (StatusCode::FORBIDDEN, "use_unmetered"),
             Self::Gate(GateFault::TooLarge { .. }) => (StatusCode::PAYLOAD_TOO_LARGE, "request_too_large"),
-            Self::Gate(GateFault::Overloaded) => (StatusCode::SERVICE_UNAVAILABLE, "overloaded"),
+            Self::Gate(GateFault::Overloaded) | Self::Coding(CodingFault::Room(_)) => {
+                (StatusCode::SERVICE_UNAVAILABLE, "overloaded")
+            }
             Self::Gate(GateFault::Slow { .. }) => (StatusCode::REQUEST_TIMEOUT, "request_timeout"),
             Self::Gate(GateFault::Broken(_)) => (StatusCode::BAD_REQUEST, "malformed_body"),
             Self::Coding(CodingFault::Unknown) | Self::SignedCoding => {
@@ -312,8 +324,16 @@ from! {
     Untold => Untold,
     PathFault => Path,
     GateFault => Gate,
-    CodingFault => Coding,
     UpstreamFault => Upstream,
+}
+
+impl From<CodingFault> for Rejection {
+    fn from(fault: CodingFault) -> Self {
+        match fault {
+            CodingFault::Room(fault) => Self::Gate(fault),
+            fault => Self::Coding(fault),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -335,6 +355,9 @@ mod tests {
             (Rejection::Budget(BudgetFault::Unpriced), 403, false),
             (Rejection::Budget(BudgetFault::Unmetered), 403, false),
             (Rejection::Gate(GateFault::Overloaded), 503, true),
+            (CodingFault::Room(GateFault::Overloaded).into(), 503, true),
+            (Rejection::of_response(CodingFault::Room(GateFault::Overloaded)), 503, true),
+            (Rejection::of_response(CodingFault::Bomb), 502, false),
             (Rejection::Upstream(UpstreamFault::Slow), 504, true),
         ];
         for (rejection, status, may_retry) in cases {

@@ -12,6 +12,7 @@ use super::context::Exchange;
 use super::context::Passage;
 use super::gate;
 use super::gate::GateFault;
+use super::gate::HeldBody;
 use super::gate::Reserved;
 use super::meter::note_models;
 use super::reject::Rejection;
@@ -59,23 +60,22 @@ impl Gateway {
         let mut pending = exchange.pending.take();
         let watch = |piece: &[u8]| pending.iter_mut().for_each(|pending| pending.update(piece));
         let held = gate::take_body(session, &self.budget, whole_max, deadline, watch).await?;
-        exchange.reserved = Some(held.reserved);
+        let HeldBody { bytes, mut reserved } = held;
         self.check_integrity(exchange, passage, pending).await?;
         // A body that its caller has signed: what leaves has to be equal to it, unless the route signs it anew.
         let is_signed = passage.route().aws.is_none() && covers_body(session);
-        let came = (is_signed || tells_digest(session.req_header())).then(|| held.bytes.clone());
+        let came = (is_signed || tells_digest(session.req_header())).then(|| bytes.clone());
         let coding = Coding::of(&session.req_header().headers)?;
         let body = match coding {
             // What was decoded would have to leave encoded as it came: nobody can promise that.
             Some(_) if is_signed => return Err(Rejection::SignedCoding),
             Some(coding) => {
                 let limits = coding_limits(&exchange.rules.limits);
-                let decoded = aside(usize::MAX, || coding.decode(&held.bytes, limits))?;
-                exchange.reserved.iter_mut().try_for_each(|reserved| reserved.grow(decoded.len()))?;
-                decoded
+                aside(usize::MAX, || coding.decode(&bytes, limits, &mut reserved))?
             }
-            None => held.bytes,
+            None => bytes,
         };
+        exchange.reserved = Some(reserved);
         self.read_ahead(session, exchange, passage, &body, media.as_ref().ok())?;
         self.enrol(exchange);
         let _texts = self.room_for_texts(&body, &media)?;

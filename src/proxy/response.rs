@@ -204,16 +204,12 @@ impl Gateway {
         let limit = exchange.rules.limits.max_inspect_bytes;
         let body = self.whole_body(session, exchange, (&mut reply, begun), &mut reserved, limit).await;
         let body = match body {
-            Ok(body) => decoded(&reply, exchange, body),
+            Ok(body) => decoded(&reply, exchange, body, &mut reserved)?,
             Err(stop) => {
                 reply.cut().await;
                 return Err(stop);
             }
         };
-        let body = body.map_err(|_| Rejection::UnreadableResponse(Unreadable::Coding))?;
-        if coding_of(&reply).is_ok_and(|coding| coding.is_some()) {
-            reserved.grow(body.len()).map_err(Rejection::from)?;
-        }
         let media = if reply.head().status.is_success() {
             media
         } else {
@@ -484,12 +480,18 @@ fn coding_of(reply: &Reply) -> Result<Option<Coding>, CodingFault> {
     Coding::of(&reply.head().headers)
 }
 
-fn decoded(reply: &Reply, exchange: &Exchange, body: Bytes) -> Result<Bytes, CodingFault> {
-    match coding_of(reply)? {
-        Some(coding) => {
-            let limits = coding_limits(&exchange.rules.limits);
-            aside(usize::MAX, || coding.decode(&body, limits))
-        }
-        None => Ok(body),
-    }
+/// Returns a body without its coding, if it has one; what it unfolds to is `reserved` like the body itself.
+fn decoded(
+    reply: &Reply,
+    exchange: &Exchange,
+    body: Bytes,
+    reserved: &mut Reserved,
+) -> Result<Bytes, Rejection> {
+    let limits = coding_limits(&exchange.rules.limits);
+    let decoded = match coding_of(reply) {
+        Ok(Some(coding)) => aside(usize::MAX, || coding.decode(&body, limits, reserved)),
+        Ok(None) => Ok(body),
+        Err(fault) => Err(fault),
+    };
+    decoded.map_err(Rejection::of_response)
 }

@@ -6,6 +6,8 @@ use std::time::Instant;
 use tokio::runtime::Runtime;
 
 use crate::a2a::until;
+use crate::answers::encode;
+use crate::answers::send;
 use crate::gateway::Gateway;
 use crate::gateway::UNLIMITED;
 use crate::h2;
@@ -216,6 +218,47 @@ fn what_a_stream_holds_back_is_of_the_room_of_all() {
     let told = stream.response().expect("a whole answer");
     assert_eq!(told.status, 200);
     assert!(told.text().contains("one ") && told.text().contains("\"overloaded\""), "{}", told.text());
+}
+
+/// How much all bodies together may take while many unfold at once.
+const UNFOLDED_ROOM: usize = 32 << 20;
+/// What the process may take beside that: what its allocator has not given back yet.
+const UNFOLDED_SLACK: usize = 160 << 20;
+
+/// Bodies of a few kilobytes that unfold to fifty megabytes each, which no limit of one body refuses.
+#[test]
+fn bodies_that_unfold_at_once_take_no_more_than_the_room_of_all() {
+    let upstream = Upstream::start(vec![Step::Send(ANSWER.to_vec())]);
+    let settings = format!(
+        "[limits]\nbuffered_bytes_total = {UNFOLDED_ROOM}\ndecompressed_ratio_max = 1000000\n{UNLIMITED}"
+    );
+    let gateway = gateway(&upstream, &settings);
+    let coded = "content-type: application/json\r\ncontent-encoding: zstd\r\n";
+    let small = encode("zstd", b"{}");
+    assert_eq!(send(gateway.proxy, "/x", coded, &small).status, 200);
+    let bomb = encode("zstd", &vec![b' '; 50_000_000]);
+    let (idle, mut peak) = (gateway.resident_bytes(), 0);
+    std::thread::scope(|scope| {
+        let ask = || send(gateway.proxy, "/x", coded, &bomb);
+        let asked: Vec<_> = (0..16).map(|_| scope.spawn(ask)).collect();
+        while asked.iter().any(|one| !one.is_finished()) {
+            peak = peak.max(gateway.resident_bytes());
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        for one in asked {
+            let refused = one.join().expect("an answer");
+            assert_eq!(
+                (refused.status, refused.header("retry-after")),
+                (503, Some("1")),
+                "{}",
+                refused.text()
+            );
+        }
+    });
+    let taken = peak.saturating_sub(idle);
+    assert!(taken <= UNFOLDED_ROOM + UNFOLDED_SLACK, "{taken} bytes");
+    until("what was taken is given back", || gateway.buffered_bytes() == 0);
+    assert_eq!(send(gateway.proxy, "/x", coded, &small).status, 200);
 }
 
 #[test]

@@ -143,6 +143,13 @@ impl Gateway {
         self.metric("portcullis_buffered_body_bytes").parse().expect("a number of bytes")
     }
 
+    /// Returns how many bytes of the process are in memory.
+    pub fn resident_bytes(&self) -> usize {
+        let told = fs::read_to_string(format!("/proc/{}/status", self.pid())).expect("its memory");
+        let kib = told.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("a size");
+        kib.trim().trim_end_matches(" kB").parse::<usize>().expect("a number") << 10
+    }
+
     /// Returns the directory with `gateway.toml`, `state/` and `plugins/`.
     pub fn directory(&self) -> &Path {
         self.directory.path()

@@ -13,6 +13,8 @@ use portcullis::llm::multipart;
 use portcullis::proxy::coding::Coding;
 use portcullis::proxy::coding::CodingLimits;
 use portcullis::proxy::coding::StreamDecoder;
+use portcullis::proxy::gate::ByteBudget;
+use portcullis::proxy::gate::Reserved;
 use portcullis::proxy::path::normalise;
 
 use super::cuttings;
@@ -20,6 +22,8 @@ use super::cuttings;
 const HEAD_LIMITS: HeadLimits = HeadLimits { bytes_max: 4096, fields_max: 20 };
 const CODING_LIMITS: CodingLimits =
     CodingLimits { decoded_bytes_max: 64 << 10, ratio_max: 100, ratio_from_bytes: 4 << 10 };
+/// Room for what is decoded twice over, its window and its decoder.
+const CODING_ROOM_BYTES: usize = 1 << 20;
 const BOUNDARY: &str = "b0undary";
 
 /// A head that is accepted has one meaning.
@@ -102,10 +106,13 @@ pub fn coding(bytes: &[u8]) {
     let Some((which, body)) = bytes.split_first() else { return };
     let codings = [Coding::Gzip, Coding::Deflate, Coding::Brotli, Coding::Zstd];
     let coding = codings[usize::from(*which) % codings.len()];
-    let whole = coding.decode(body, CODING_LIMITS);
+    let room = ByteBudget::new(CODING_ROOM_BYTES);
+    let mut reserved = Reserved::none(&room);
+    let whole = coding.decode(body, CODING_LIMITS, &mut reserved);
     if let Ok(decoded) = &whole {
         assert!(decoded.len() <= CODING_LIMITS.decoded_bytes_max);
     }
+    assert_eq!(room.used(), whole.as_ref().map_or(0, |decoded| decoded.len()), "what is held is counted");
     for cutting in cuttings(body).into_iter().skip(1) {
         let mut decoder = StreamDecoder::new(coding, CODING_LIMITS).expect("a decoder");
         let mut decoded = Vec::new();
