@@ -32,7 +32,7 @@ use super::successor::wait_until_prepared;
 use crate::telemetry::lifecycle::Lifecycle;
 use crate::telemetry::lifecycle::Stage;
 
-/// How long connections that were accepted a moment ago have to become known: their handshakes are under way.
+/// How long connections that are accepted at this moment have to become known.
 const SETTLE: Duration = Duration::from_millis(250);
 /// How long what is cut may take to be recorded.
 const CUT_WAIT: Duration = Duration::from_secs(2);

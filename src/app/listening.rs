@@ -6,7 +6,6 @@ use std::time::Duration;
 use pingora::apps::HttpServerOptions;
 use pingora::listeners::L4BufferSettings;
 use pingora::listeners::ListenerConfig;
-use pingora::protocols::ALPN;
 use pingora::protocols::http::v2::server::H2Options;
 use pingora::protocols::http::v2::server::default_h2_options;
 use pingora::server::configuration::ServerConf;
@@ -25,7 +24,6 @@ use crate::proxy::gate::Reserved;
 use crate::proxy::guard::GuardConfig;
 use crate::tls::CertificateStore;
 use crate::tls::TlsFiles;
-use crate::tls::peer::Authorities;
 
 /// What is read of a connection at once, where its reader does not ask for more: a request head, a TLS record.
 /// A connection has this for as long as it is open.
@@ -100,23 +98,11 @@ pub(super) fn certificates(
     loaded.map_err(|fault| StartError::State(StateError::Certificate(fault)))
 }
 
-/// Lets a service listen, with a certificate where there is one.
-pub(super) fn listen<A>(
-    service: &mut Service<A>,
-    addresses: &Listeners,
-    certificate: Option<&Arc<CertificateStore>>,
-    offered: ALPN,
-    agents: Option<&Arc<Authorities>>,
-) {
+/// Lets a service listen. Where it speaks TLS, its guard does.
+pub(super) fn listen<A>(service: &mut Service<A>, addresses: &Listeners) {
     for address in addresses.bound() {
         let endpoint = ListenerConfig::tcp(address.to_string())
             .l4_buffer(L4BufferSettings::default().read(READ_BUFFER_BYTES));
-        service.add_listener(match (certificate, agents) {
-            (Some(certificate), Some(authorities)) => {
-                endpoint.tls(certificate.listener_for_agents(offered.clone(), authorities))
-            }
-            (Some(certificate), None) => endpoint.tls(certificate.listener(offered.clone())),
-            (None, _) => endpoint,
-        });
+        service.add_listener(endpoint);
     }
 }

@@ -82,10 +82,12 @@ impl Planes<'_> {
         let mut proxy = http_proxy(&server.configuration, gateway);
         proxy.server_options = Some(server_options(config));
         proxy.h2_options = Some(h2_options(config));
-        let guard = Guard::new(proxy, guard_config(config), Arc::clone(lifecycle));
-        let mut plane = Service::new("proxy".to_owned(), guard);
         let offered = if config.proxy.h2 { ALPN::H2H1 } else { ALPN::H1 };
-        listen(&mut plane, self.proxy, self.certificate("proxy"), offered, Some(self.authorities));
+        let certificate = self.certificate("proxy");
+        let tls = certificate.map(|certificate| certificate.listener_for_agents(offered, self.authorities));
+        let guard = Guard::new(proxy, guard_config(config), tls, Arc::clone(lifecycle));
+        let mut plane = Service::new("proxy".to_owned(), guard);
+        listen(&mut plane, self.proxy);
         plane.threads = config.proxy.threads;
         Ok(Plane::new(plane, self.proxy.to_serve().map_err(StartError::Sockets)?, lifecycle))
     }
@@ -93,9 +95,10 @@ impl Planes<'_> {
     fn admin_plane(&self, router: axum::Router) -> Result<Plane<Guard<AdminApp>>, StartError> {
         let (config, lifecycle) = (self.config, &self.telemetry.lifecycle);
         let app = AdminApp::new(router, self.limits.clone());
-        let guard = Guard::new(app, admin_guard_config(config), Arc::clone(lifecycle));
+        let tls = self.certificate("admin").map(|certificate| certificate.listener(ALPN::H2H1));
+        let guard = Guard::new(app, admin_guard_config(config), tls, Arc::clone(lifecycle));
         let mut plane = Service::new("admin".to_owned(), guard);
-        listen(&mut plane, self.admin, self.certificate("admin"), ALPN::H2H1, None);
+        listen(&mut plane, self.admin);
         plane.threads = Some(1);
         Ok(Plane::new(plane, self.admin.to_serve().map_err(StartError::Sockets)?, lifecycle))
     }

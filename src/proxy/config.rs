@@ -13,7 +13,7 @@ pub struct ProxyConfig {
     pub tls: Option<TlsFiles>,
     /// Whether callers may speak HTTP/2: by negotiation with TLS, with prior knowledge without.
     pub h2: bool,
-    /// The most connections at once.
+    /// The most connections at once, those that have yet to make their TLS handshake included.
     pub max_connections: usize,
     /// The most connections of one address at once.
     pub max_connections_per_address: usize,
@@ -42,7 +42,8 @@ pub struct ProxyConfig {
 /// The deadlines of an exchange, in milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timeouts {
-    /// For a request's header block, from its first byte, and for the first byte of a fresh connection.
+    /// For a request's header block, from its first byte, for a TLS handshake, and for the first byte of a fresh
+    /// connection.
     pub header_ms: u64,
     /// For a request's whole body.
     pub body_ms: u64,

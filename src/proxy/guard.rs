@@ -6,6 +6,11 @@
 //! closed, and a request head that is not complete within it ends the connection. On HTTP/2 only the preface is
 //! timed, later frames are Pingora's.
 //!
+//! Where a plane speaks TLS, its handshake is made here, not by Pingora's listener: that counts nobody before the
+//! handshake, and waits a minute for one. A connection counts from its first packet on, and the deadline is that of
+//! its handshake, too, however often something is said. Over the cap it is closed without an answer, which would take a
+//! handshake.
+//!
 //! And what ends it when the process does: while it drains, a connection that says nothing between two requests is
 //! closed after [`LINGER`], so that a request that was on its way is still answered; when its time is up, whatever
 //! is left fails, and so is recorded.
@@ -28,9 +33,12 @@ use std::time::Duration;
 use async_trait::async_trait;
 use parking_lot::Mutex;
 use pingora::apps::ServerApp;
+use pingora::listeners::tls::Acceptor;
+use pingora::listeners::tls::TlsSettings;
 use pingora::protocols::ALPN;
 use pingora::protocols::Peek;
 use pingora::protocols::Stream;
+use pingora::protocols::l4::stream::Stream as PlainStream;
 use pingora::server::ShutdownWatch;
 use tokio::io::AsyncRead;
 use tokio::io::AsyncWrite;
@@ -63,7 +71,7 @@ pub struct GuardConfig {
     pub connections_max: usize,
     /// Open connections from one address.
     pub connections_per_address_max: usize,
-    /// From the first byte of a request head to its last, and for the first byte of a fresh connection.
+    /// From the first byte of a request head to its last, for the first byte of a fresh connection, and for a handshake.
     pub head_deadline: Duration,
 }
 
@@ -71,6 +79,7 @@ pub struct GuardConfig {
 pub struct Guard<A> {
     inner: Arc<A>,
     config: GuardConfig,
+    acceptor: Option<Acceptor>,
     open: Arc<OpenConnections>,
 }
 
@@ -134,10 +143,12 @@ enum HeadState {
 }
 
 impl<A> Guard<A> {
-    /// Puts `inner` behind the guard; its connections count for the process, and end with it.
-    pub fn new(inner: A, config: GuardConfig, lifecycle: Arc<Lifecycle>) -> Self {
+    /// Puts `inner` behind the guard, and behind TLS where there are settings for it; its connections count for the
+    /// process, and end with it.
+    pub fn new(inner: A, config: GuardConfig, tls: Option<TlsSettings>, lifecycle: Arc<Lifecycle>) -> Self {
         let open = OpenConnections { total: AtomicUsize::new(0), by_address: Mutex::default(), lifecycle };
-        Self { inner: Arc::new(inner), config, open: Arc::new(open) }
+        let acceptor = tls.map(TlsSettings::build);
+        Self { inner: Arc::new(inner), config, acceptor, open: Arc::new(open) }
     }
 
     fn admit(&self, address: Option<IpAddr>) -> Option<Place> {
@@ -155,6 +166,32 @@ impl<A> Guard<A> {
         let fits = total <= self.config.connections_max && mine <= self.config.connections_per_address_max;
         fits.then_some(place)
     }
+
+    /// Makes the handshake of a fresh connection, where there is one to be made: within the deadline, and before the
+    /// process ends.
+    async fn secured(&self, stream: Stream) -> Option<Stream> {
+        let Some(acceptor) = &self.acceptor else { return Some(stream) };
+        let stream = stream.into_any().downcast::<PlainStream>().ok()?;
+        let made = acceptor.tls_handshake(*stream);
+        let ends = linger_past(self.open.lifecycle.reached(Stage::Draining));
+        let made = tokio::select! {
+            made = tokio::time::timeout(self.config.head_deadline, made) => made.ok()?,
+            () = ends => return None,
+        };
+        match made {
+            Ok(stream) => Some(Box::new(stream)),
+            Err(error) => {
+                tracing::debug!(%error, "a TLS handshake failed");
+                None
+            }
+        }
+    }
+}
+
+/// Resolves a moment after the process begins to drain.
+async fn linger_past(drained: Reached) {
+    drained.await;
+    tokio::time::sleep(LINGER).await;
 }
 
 impl Drop for Place {
@@ -182,11 +219,14 @@ impl<A: ServerApp + Send + Sync + 'static> ServerApp for Guard<A> {
         let address =
             digest.and_then(|digest| digest.peer_addr().and_then(|peer| peer.as_inet().map(|a| a.ip())));
         let Some(place) = self.admit(address) else {
-            // Losing this answer costs the refused client an explanation, nothing else.
-            let _ = stream.write_all(OVERLOADED).await;
-            let _ = stream.flush().await;
+            if self.acceptor.is_none() {
+                // Losing this answer costs the refused client an explanation, nothing else.
+                let _ = stream.write_all(OVERLOADED).await;
+                let _ = stream.flush().await;
+            }
             return None;
         };
+        let stream = self.secured(stream).await?;
         let deadline = self.config.head_deadline;
         let mut timed = TimedStream {
             inner: stream,
@@ -343,12 +383,12 @@ impl Peek for TimedStream {
         buf.fill(0);
         if self.protocol == Protocol::Unknown {
             let mut first = [0; 3];
-            let drained = self.place.open.lifecycle.reached(Stage::Draining);
+            let ends = linger_past(self.place.open.lifecycle.reached(Stage::Draining));
             tokio::select! {
                 begun = tokio::time::timeout(self.deadline, self.inner.try_peek(&mut first[..1])) => {
                     begun.map_err(|_| io::ErrorKind::TimedOut)??;
                 }
-                () = async { drained.await; tokio::time::sleep(LINGER).await } => {
+                () = ends => {
                     return Err(io::ErrorKind::ConnectionAborted.into());
                 }
             }

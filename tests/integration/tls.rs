@@ -18,6 +18,9 @@ use crate::h2;
 use crate::h2::Certificate;
 use crate::h2::H2Client;
 use crate::upstream::Upstream;
+use crate::wire::Client;
+use crate::wire::PATIENCE;
+use crate::wire::WireFault;
 use crate::wire::exchange;
 use crate::wire::post;
 
@@ -124,6 +127,65 @@ fn browsers_come_back_over_tls_where_the_management_plane_speaks_it() {
         let told = exchange(address, ask("/health").as_bytes());
         assert_eq!((told.status, told.header("strict-transport-security")), (200, None));
     }
+}
+
+/// How long a handshake may take.
+const HANDSHAKE_LIMIT: Duration = Duration::from_secs(3);
+
+/// Who connects and makes no handshake counts, and is let go in time, on both planes; whoever comes after is served.
+#[test]
+fn connections_count_and_are_timed_before_their_handshake() {
+    let files = tempfile::tempdir().expect("a directory");
+    let certificate = Certificate::make();
+    install(files.path(), &certificate);
+    let upstream = Upstream::answering("application/json", "{}");
+    let tls = format!("cert = \"{0}/cert.pem\"\nkey = \"{0}/key.pem\"\n", files.path().display());
+    let secure = Gateway::start(&format!(
+        "[proxy]\nmax_connections_per_address = 6\n[proxy.timeouts]\nheader_ms = {}\n[proxy.tls]\n{tls}\
+         [admin.tls]\n{tls}[[routes]]\nname = \"all\"\nupstream = \"http://{}\"\ndialect = \"generic\"\n\
+         policy = \"default\"\n{UNLIMITED}{POLICY}",
+        HANDSHAKE_LIMIT.as_millis(),
+        upstream.address
+    ));
+    let began = Instant::now();
+    let mut silent: Vec<_> = (0..7).map(|_| Client::connect(secure.proxy)).collect();
+    silent.iter().for_each(|client| client.patience(Duration::from_millis(10)));
+    while !silent.iter_mut().any(Client::is_closed) {
+        assert!(began.elapsed() < HANDSHAKE_LIMIT, "one more than may be was let in");
+    }
+    silent.push(Client::connect(secure.admin));
+    for client in &mut silent {
+        client.patience(PATIENCE);
+        assert!(client.is_closed(), "a connection without a handshake is kept");
+    }
+    assert!(began.elapsed() >= HANDSHAKE_LIMIT, "those that fit have their time");
+    drips_a_handshake(&secure);
+    let answer = Runtime::new().expect("a runtime").block_on(async {
+        let mut stream = h2::tls(secure.proxy, &certificate, "http/1.1").await.expect("a handshake");
+        stream.write_all(&post("/x", "connection: close\r\n", "{}")).await.expect("a connection");
+        let mut answer = Vec::new();
+        // The end of TLS may be missing; the answer is what counts.
+        let _ = stream.read_to_end(&mut answer).await;
+        answer
+    });
+    assert!(answer.starts_with(b"HTTP/1.1 200"), "{}", String::from_utf8_lossy(&answer));
+}
+
+/// Sends a first record byte by byte, so that no single read is late.
+fn drips_a_handshake(secure: &Gateway) {
+    let began = Instant::now();
+    let mut client = Client::connect(secure.proxy);
+    client.patience(Duration::from_millis(50));
+    let mut record = [0x16, 3, 1, 0x40, 0].into_iter().chain(std::iter::repeat(1));
+    let end = loop {
+        client.send(&[record.next().expect("endless")]);
+        match client.head() {
+            Err(WireFault::Silent) => assert!(began.elapsed() < PATIENCE, "a drip is endured"),
+            ended => break ended,
+        }
+    };
+    assert!(matches!(end, Err(WireFault::Closed)), "{end:?}");
+    assert!(began.elapsed() >= HANDSHAKE_LIMIT, "it was refused for something else");
 }
 
 /// Returns what the management API tells of the one certificate there is.
