@@ -2,8 +2,10 @@
 //!
 //! Known length, chunked, HTTP/2 without a length, `Expect: 100-continue`: all end here as one
 //! [`Bytes`], read under one total deadline (Pingora's own is per read, which a drip passes), a size
-//! limit and a budget of buffered bytes shared by all exchanges. Since the gateway itself talks to the
-//! upstream afterwards (see [`super::upstream`]), nothing of Pingora's retry buffer is leant on.
+//! limit and a budget of buffered bytes shared by all exchanges. Room is taken as bytes come: a length that
+//! is only announced keeps nobody out, and a body that comes and finds no room left is refused, and gives back
+//! what it had. Since the gateway itself talks to the upstream afterwards (see [`super::upstream`]), nothing
+//! of Pingora's retry buffer is leant on.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
@@ -18,6 +20,9 @@ use pingora::proxy::Session;
 
 /// What a stream may hold though all is used up: what waits for the end of a word or a number.
 const SPARE_BYTES: usize = 64 << 10;
+/// The largest place that is made for a body before it comes. A larger one doubles as it fills: what was not written to yet
+/// takes no memory, and twice there is a body only while a worker moves it.
+const PLACE_BYTES: usize = 1 << 20;
 
 /// The bytes all exchanges together may hold in memory.
 #[derive(Debug)]
@@ -93,6 +98,11 @@ impl Reserved {
         Self::none(&self.budget)
     }
 
+    /// Tells whether as many bytes could be had, if nobody else held any.
+    fn could_hold(&self, bytes: usize) -> bool {
+        bytes <= self.budget.bytes_max.load(Ordering::Relaxed)
+    }
+
     /// Takes `bytes` more; where there are not as many, none of them.
     pub fn grow(&mut self, bytes: usize) -> Result<(), GateFault> {
         let bytes_max = self.budget.bytes_max.load(Ordering::Relaxed);
@@ -133,10 +143,10 @@ impl Drop for Reserved {
     }
 }
 
-/// Takes the whole request body; `watch` sees each piece as it comes.
+/// Takes the whole request body, whose room is `reserved` as it comes; `watch` sees each piece.
 pub async fn take_body(
     session: &mut Session,
-    budget: &Arc<ByteBudget>,
+    mut reserved: Reserved,
     bytes_max: usize,
     deadline: Duration,
     watch: impl FnMut(&[u8]),
@@ -145,8 +155,9 @@ pub async fn take_body(
     if declared.is_some_and(|length| length > bytes_max) {
         return Err(GateFault::TooLarge { bytes_max });
     }
-    let mut reserved = Reserved::none(budget);
-    reserved.grow(declared.unwrap_or(0))?;
+    if declared.is_some_and(|length| !reserved.could_hold(length)) {
+        return Err(GateFault::Overloaded);
+    }
     if session.get_header(header::EXPECT).is_some() {
         session.write_continue_response().await.map_err(GateFault::Broken)?;
     }
@@ -168,18 +179,17 @@ async fn read_all(
 ) -> Result<Bytes, GateFault> {
     let Some(first) = next(session).await? else { return Ok(Bytes::new()) };
     if declared == Some(first.len()) {
+        reserved.grow(first.len())?;
         watch(&first);
         return Ok(first);
     }
-    let mut body = BytesMut::with_capacity(declared.unwrap_or(first.len()));
+    let mut body = BytesMut::with_capacity(declared.unwrap_or(first.len()).min(PLACE_BYTES));
     let mut piece = Some(first);
     while let Some(bytes) = piece {
         if body.len() + bytes.len() > bytes_max {
             return Err(GateFault::TooLarge { bytes_max });
         }
-        if declared.is_none() {
-            reserved.grow(bytes.len())?;
-        }
+        reserved.grow(bytes.len())?;
         watch(&bytes);
         body.extend_from_slice(&bytes);
         piece = next(session).await?;

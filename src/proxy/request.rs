@@ -59,7 +59,8 @@ impl Gateway {
         let deadline = Duration::from_millis(self.config.timeouts.body_ms);
         let mut pending = exchange.pending.take();
         let watch = |piece: &[u8]| pending.iter_mut().for_each(|pending| pending.update(piece));
-        let held = gate::take_body(session, &self.budget, whole_max, deadline, watch).await?;
+        let room = Reserved::none(&self.budget);
+        let held = gate::take_body(session, room, whole_max, deadline, watch).await?;
         let HeldBody { bytes, mut reserved } = held;
         self.check_integrity(exchange, passage, pending).await?;
         // A body that its caller has signed: what leaves has to be equal to it, unless the route signs it anew.

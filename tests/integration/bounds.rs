@@ -124,12 +124,16 @@ fn budget(gateway: &Gateway) {
     let head = "POST /x HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\n";
     let mut holder = Client::connect(gateway.proxy);
     holder.send(format!("{head}content-length: 1000000\r\nexpect: 100-continue\r\n\r\n").as_bytes());
-    assert_eq!(holder.head().expect("a reserved place").status, 100);
+    assert_eq!(holder.head().expect("an invitation").status, 100);
+    let body = format!("\"{}\"", "a".repeat(999_998));
+    let (begun, rest) = body.as_bytes().split_at(900_000);
+    holder.send(begun);
+    until("what came is counted", || gateway.buffered_bytes() == begun.len());
     // The body itself would fit, but not its texts beside it.
     let refused = exchange(gateway.proxy, &post("/x", "", &format!("\"{}\"", "a".repeat(600_000))));
     assert_eq!((refused.status, refused.header("retry-after")), (503, Some("1")));
     assert_eq!(exchange(gateway.proxy, &post("/x", "", "{}")).status, 200, "what fits is served");
-    holder.send(format!("\"{}\"", "a".repeat(999_998)).as_bytes());
+    holder.send(rest);
     assert_eq!(holder.response().expect("an answer").status, 200);
 }
 
@@ -177,6 +181,39 @@ fn body_of(bytes: usize) -> Vec<u8> {
     post("/v1/chat/completions", "", &format!("\"{}\"", "a".repeat(bytes - 2)))
 }
 
+/// Asks to send a body of so many bytes, and is invited to.
+fn announced(gateway: &Gateway, bytes: usize) -> Client {
+    let mut client = Client::connect(gateway.proxy);
+    let head = "POST /v1/embeddings HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\n";
+    client.send(format!("{head}content-length: {bytes}\r\nexpect: 100-continue\r\n\r\n").as_bytes());
+    assert_eq!(client.head().expect("an invitation").status, 100);
+    client
+}
+
+/// Who announces a body and sends none of it keeps nobody out. Of what comes, each has its room as it comes.
+#[test]
+fn room_is_taken_as_bytes_come() {
+    let upstream = Upstream::start(vec![Step::Send(ANSWER.to_vec())]);
+    let gateway = gateway(&upstream, &format!("{ROOM}{UNLIMITED}"));
+    let mut silent: Vec<_> = (0..6).map(|_| announced(&gateway, 1_000_000)).collect();
+    assert_eq!(gateway.buffered_bytes(), 0);
+    assert_eq!(exchange(gateway.proxy, &body_of(400_000)).status, 200);
+    let body = format!("\"{}\"", "a".repeat(499_998));
+    let (begun, rest) = body.as_bytes().split_at(400_000);
+    let mut first = announced(&gateway, body.len());
+    first.send(begun);
+    until("what came is counted", || gateway.buffered_bytes() == begun.len());
+    // Another one comes that does not fit beside it: it does not wait, and is in the first one's way no more.
+    let second = &mut silent[0];
+    second.send(&vec![b'a'; 999_999]);
+    let refused = second.response().expect("an answer to a body that is not whole");
+    assert_eq!((refused.status, refused.header("retry-after")), (503, Some("1")));
+    until("what it had is given back", || gateway.buffered_bytes() == begun.len());
+    first.send(rest);
+    assert_eq!(first.response().expect("an answer").status, 200);
+    until("nothing is held", || gateway.buffered_bytes() == 0);
+}
+
 #[test]
 fn a_body_that_has_left_takes_no_room_while_its_answer_comes() {
     let begun = [crate::upstream::chunked_head("text/event-stream"), crate::upstream::chunk(EVENT)].concat();
@@ -207,12 +244,10 @@ fn what_a_stream_holds_back_is_of_the_room_of_all() {
     drop(stream);
     // Where others take the room, a stream that needs much of it ends, and says why; a little may be had always.
     let head = "POST /v1/embeddings HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\n";
+    until("the room of a stream that was left is given back", || gateway.buffered_bytes() == 0);
     let mut holder = Client::connect(gateway.proxy);
-    until("the room of streams that were left is given back", || {
-        holder = Client::connect(gateway.proxy);
-        holder.send(format!("{head}content-length: 1000000\r\nexpect: 100-continue\r\n\r\n").as_bytes());
-        holder.head().expect("an answer").status == 100
-    });
+    holder.send(format!("{head}content-length: 1000000\r\n\r\n\"{}", "a".repeat(899_999)).as_bytes());
+    until("what came is counted", || gateway.buffered_bytes() == 900_000);
     let mut stream = Client::connect(gateway.proxy);
     stream.send(&body_of(10));
     let told = stream.response().expect("a whole answer");
