@@ -53,9 +53,15 @@ pub(super) fn add_tasks(
 /// Returns the room for bytes that wait, which follows the rules, and is measured.
 pub(super) fn room(reloader: &Reloader, metrics: &Metrics) -> Arc<ByteBudget> {
     let rules = reloader.handle();
-    let room = ByteBudget::new(rules.load().limits.buffered_bytes_total);
+    let in_force = move |room: &ByteBudget| {
+        let rules = rules.load();
+        room.resize(rules.limits.buffered_bytes_total);
+        room.share_out(rules.limits.buffered_bytes_per_caller);
+    };
+    let room = ByteBudget::new(0);
+    in_force(&room);
     let followed = Arc::clone(&room);
-    reloader.subscribe(move |_| followed.resize(rules.load().limits.buffered_bytes_total));
+    reloader.subscribe(move |_| in_force(&followed));
     let measured = Arc::clone(&room);
     metrics.follow_buffered(move || measured.used());
     room

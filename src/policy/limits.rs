@@ -17,6 +17,10 @@ pub struct Limits {
     pub max_body_bytes: usize,
     /// The bytes that all exchanges together may hold back; past it: 503.
     pub buffered_bytes_total: usize,
+    /// How many of these one caller may hold, whatever it has under way; past it: 503. A caller is known by a key of ours,
+    /// an agent by its name; on routes that pass credentials on, which anybody can make up, it is an address: of a balancer
+    /// in front, that of all.
+    pub buffered_bytes_per_caller: usize,
     /// The time one body may be scanned; past it the policy's fail mode decides.
     pub scan_ms: u64,
     /// The deepest nesting of a JSON body.
@@ -77,6 +81,7 @@ impl Limits {
             max_inspect_bytes: section.count("max_inspect_bytes", 1..=GIB),
             max_body_bytes: section.count("max_body_bytes", 1..=4 * GIB),
             buffered_bytes_total: section.count("buffered_bytes_total", 1 << 20..=1024 * GIB),
+            buffered_bytes_per_caller: section.count("buffered_bytes_per_caller", 1 << 20..=1024 * GIB),
             scan_ms: section.number("scan_ms", 1..=600_000),
             json_depth_max: section.count("json_depth_max", 1..=512),
             json_strings_max: section.count("json_strings_max", 1..=10_000_000),

@@ -8,6 +8,8 @@ use pingora::proxy::Session;
 use super::Gateway;
 use super::context::Exchange;
 use super::context::Passage;
+use super::gate::Reserved;
+use super::gate::Share;
 use super::reject::Rejection;
 use crate::access::credential::ALL_PLACES;
 use crate::access::credential::CredentialFault;
@@ -125,6 +127,23 @@ impl Gateway {
         }
         self.telemetry.metrics.rate_limited();
         Err(Rejection::RateLimited { retry_after })
+    }
+
+    /// Returns what a caller may hold of the room for bodies: whom its key or its certificate stands for, else whoever is at
+    /// its address. A credential of a provider names nobody here: it can be made up, and another one for each request.
+    pub(super) fn share_of(&self, session: &Session, exchange: &Exchange) -> Arc<Share> {
+        let agent = exchange.agent.as_ref().and_then(|call| call.agent.as_deref());
+        let caller = match (&exchange.principal, agent) {
+            (Some(principal), _) => principal.payer(),
+            (None, Some(agent)) => format!("agent:{agent}"),
+            (None, None) => stranger(session),
+        };
+        self.budget.share_of(&caller)
+    }
+
+    /// Returns room for bytes of an exchange, none of which is taken yet.
+    pub(super) fn room_of(&self, exchange: &Exchange) -> Reserved {
+        exchange.share.as_ref().map_or_else(|| Reserved::none(&self.budget), Reserved::of)
     }
 
     /// Returns the quota of the address, for who is refused before anybody knows them.

@@ -30,6 +30,7 @@ use crate::policy::route::Route;
 use crate::policy::ruleset::Policy;
 use crate::policy::ruleset::Ruleset;
 use crate::proxy::gate::Reserved;
+use crate::proxy::gate::Share;
 use crate::proxy::reject::Rejection;
 use crate::proxy::reject::UPGRADE_FAILED;
 use crate::proxy::reject::UPSTREAM_TIMEOUT;
@@ -109,6 +110,8 @@ pub struct Exchange {
     pub trace: Option<Trace>,
     /// What came out of it.
     pub outcome: Outcome,
+    /// What its caller may hold of the room for bodies, together with all else it has under way.
+    pub share: Option<Arc<Share>>,
     /// The room its request body takes, until it has left.
     pub reserved: Option<Reserved>,
     /// What it reserved of its key's budget.
@@ -263,6 +266,7 @@ impl Exchange {
             enrolled: None,
             trace: None,
             outcome: Outcome::default(),
+            share: None,
             reserved: None,
             reservation: None,
             patience: Patience::default(),

@@ -7,7 +7,9 @@
 //! what it had. Since the gateway itself talks to the upstream afterwards (see [`super::upstream`]), nothing
 //! of Pingora's retry buffer is leant on.
 
+use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::Weak;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -15,6 +17,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use bytes::BytesMut;
 use http::header;
+use parking_lot::Mutex;
 use pingora::prelude::timeout;
 use pingora::proxy::Session;
 
@@ -24,17 +27,29 @@ const SPARE_BYTES: usize = 64 << 10;
 /// takes no memory, and twice there is a body only while a worker moves it.
 const PLACE_BYTES: usize = 1 << 20;
 
-/// The bytes all exchanges together may hold in memory.
+/// The bytes all exchanges together may hold in memory, and those of one caller.
 #[derive(Debug)]
 pub struct ByteBudget {
     used: AtomicUsize,
     bytes_max: AtomicUsize,
+    share_bytes_max: AtomicUsize,
+    /// Those of callers who have anything under way.
+    shares: Mutex<HashMap<String, Weak<Share>>>,
 }
 
-/// A share of the budget, given back when dropped.
+/// What one caller holds of the budget, by whatever it has under way; forgotten with the last of that.
+#[derive(Debug)]
+pub struct Share {
+    budget: Arc<ByteBudget>,
+    caller: String,
+    used: AtomicUsize,
+}
+
+/// A part of the budget, given back when dropped.
 #[derive(Debug)]
 pub struct Reserved {
     budget: Arc<ByteBudget>,
+    share: Option<Arc<Share>>,
     bytes: usize,
 }
 
@@ -71,9 +86,31 @@ pub enum GateFault {
 }
 
 impl ByteBudget {
-    /// Returns a budget of `bytes_max`.
+    /// Returns a budget of `bytes_max`, all of which one caller may hold.
     pub fn new(bytes_max: usize) -> Arc<Self> {
-        Arc::new(Self { used: AtomicUsize::new(0), bytes_max: AtomicUsize::new(bytes_max) })
+        Arc::new(Self {
+            used: AtomicUsize::new(0),
+            bytes_max: AtomicUsize::new(bytes_max),
+            share_bytes_max: AtomicUsize::new(usize::MAX),
+            shares: Mutex::default(),
+        })
+    }
+
+    /// Changes how much of it one caller may hold; what is held stays held.
+    pub fn share_out(&self, share_bytes_max: usize) {
+        self.share_bytes_max.store(share_bytes_max, Ordering::Relaxed);
+    }
+
+    /// Returns the share of a caller: the same for all that it has under way.
+    pub fn share_of(self: &Arc<Self>, caller: &str) -> Arc<Share> {
+        let mut shares = self.shares.lock();
+        if let Some(share) = shares.get(caller).and_then(Weak::upgrade) {
+            return share;
+        }
+        let (budget, used) = (Arc::clone(self), AtomicUsize::new(0));
+        let share = Arc::new(Share { budget, caller: caller.to_owned(), used });
+        shares.insert(caller.to_owned(), Arc::downgrade(&share));
+        share
     }
 
     /// Changes the budget; what is held stays held.
@@ -87,33 +124,56 @@ impl ByteBudget {
     }
 }
 
+impl Drop for Share {
+    fn drop(&mut self) {
+        let mut shares = self.budget.shares.lock();
+        // The caller may have come back meanwhile.
+        if shares.get(&self.caller).is_some_and(|share| share.strong_count() == 0) {
+            shares.remove(&self.caller);
+        }
+    }
+}
+
 impl Reserved {
-    /// Returns an empty share of `budget`.
+    /// Returns an empty part of `budget`, of no caller.
     pub fn none(budget: &Arc<ByteBudget>) -> Self {
-        Self { budget: Arc::clone(budget), bytes: 0 }
+        Self { budget: Arc::clone(budget), share: None, bytes: 0 }
     }
 
-    /// Returns an empty share of the same budget.
+    /// Returns an empty part of the share of a caller.
+    pub fn of(share: &Arc<Share>) -> Self {
+        Self { budget: Arc::clone(&share.budget), share: Some(Arc::clone(share)), bytes: 0 }
+    }
+
+    /// Returns an empty part of the same share, or of the same budget.
     pub fn beside(&self) -> Self {
-        Self::none(&self.budget)
+        Self { budget: Arc::clone(&self.budget), share: self.share.clone(), bytes: 0 }
     }
 
-    /// Tells whether as many bytes could be had, if nobody else held any.
+    /// Tells whether as many bytes could be had, if nothing else held any.
     fn could_hold(&self, bytes: usize) -> bool {
-        bytes <= self.budget.bytes_max.load(Ordering::Relaxed)
+        let of_share = || bytes <= self.budget.share_bytes_max.load(Ordering::Relaxed);
+        bytes <= self.budget.bytes_max.load(Ordering::Relaxed) && (self.share.is_none() || of_share())
     }
 
     /// Takes `bytes` more; where there are not as many, none of them.
     pub fn grow(&mut self, bytes: usize) -> Result<(), GateFault> {
-        let bytes_max = self.budget.bytes_max.load(Ordering::Relaxed);
-        let more = |used: usize| used.checked_add(bytes).filter(|used| *used <= bytes_max);
-        let taken = self.budget.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
-        taken.map_err(|_| GateFault::Overloaded)?;
+        if let Some(share) = &self.share
+            && !take(&share.used, bytes, &self.budget.share_bytes_max)
+        {
+            return Err(GateFault::Overloaded);
+        }
+        if !take(&self.budget.used, bytes, &self.budget.bytes_max) {
+            if let Some(share) = &self.share {
+                share.used.fetch_sub(bytes, Ordering::Relaxed);
+            }
+            return Err(GateFault::Overloaded);
+        }
         self.bytes += bytes;
         Ok(())
     }
 
-    /// Takes over what another share of the same budget holds.
+    /// Takes over what another part of the same share holds.
     pub fn join(&mut self, mut other: Self) {
         self.bytes += std::mem::take(&mut other.bytes);
     }
@@ -122,25 +182,45 @@ impl Reserved {
     /// because others hold much.
     pub fn hold(&mut self, bytes: usize) -> Result<(), GateFault> {
         let Some(more) = bytes.checked_sub(self.bytes) else {
-            self.budget.used.fetch_sub(self.bytes - bytes, Ordering::Relaxed);
-            self.bytes = bytes;
+            self.give_back(self.bytes - bytes);
             return Ok(());
         };
         match self.grow(more) {
             Err(_) if bytes <= SPARE_BYTES => {
-                self.budget.used.fetch_add(more, Ordering::Relaxed);
+                for used in self.counters() {
+                    used.fetch_add(more, Ordering::Relaxed);
+                }
                 self.bytes = bytes;
                 Ok(())
             }
             grown => grown,
         }
     }
+
+    fn give_back(&mut self, bytes: usize) {
+        for used in self.counters() {
+            used.fetch_sub(bytes, Ordering::Relaxed);
+        }
+        self.bytes -= bytes;
+    }
+
+    /// Returns what counts it: its budget, and its share.
+    fn counters(&self) -> impl Iterator<Item = &AtomicUsize> {
+        std::iter::once(&self.budget.used).chain(self.share.as_ref().map(|share| &share.used))
+    }
 }
 
 impl Drop for Reserved {
     fn drop(&mut self) {
-        self.budget.used.fetch_sub(self.bytes, Ordering::Relaxed);
+        self.give_back(self.bytes);
     }
+}
+
+/// Takes bytes, where there are as many.
+fn take(used: &AtomicUsize, bytes: usize, bytes_max: &AtomicUsize) -> bool {
+    let bytes_max = bytes_max.load(Ordering::Relaxed);
+    let more = |used: usize| used.checked_add(bytes).filter(|used| *used <= bytes_max);
+    used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok()
 }
 
 /// Takes the whole request body, whose room is `reserved` as it comes; `watch` sees each piece.
@@ -203,4 +283,50 @@ async fn next(session: &mut Session) -> Result<Option<Bytes>, GateFault> {
         .read_request_body()
         .await
         .map_err(|error| GateFault::Broken(error.into_down()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_share_is_of_all_that_a_caller_has_under_way() {
+        let budget = ByteBudget::new(100);
+        budget.share_out(60);
+        let part_of = |caller: &str| Reserved::of(&budget.share_of(caller));
+        let (mut first, mut second, mut other) = (part_of("a"), part_of("a"), part_of("b"));
+        first.grow(50).unwrap();
+        assert!(second.grow(11).is_err() && second.beside().grow(11).is_err());
+        second.grow(10).unwrap();
+        // What does not fit into the whole is not counted in the share either.
+        assert!(other.grow(41).is_err());
+        other.grow(40).unwrap();
+        assert_eq!(budget.used(), 100);
+        drop(first);
+        other.grow(20).unwrap();
+        assert!(other.grow(1).is_err());
+        second.join({
+            let mut more = second.beside();
+            more.grow(30).unwrap();
+            more
+        });
+        second.hold(5).unwrap();
+        assert_eq!(budget.used(), 65);
+        drop((second, other));
+        assert_eq!((budget.used(), budget.shares.lock().len()), (0, 0));
+    }
+
+    #[test]
+    fn a_few_bytes_may_be_held_always_and_are_counted() {
+        let budget = ByteBudget::new(0);
+        budget.share_out(0);
+        let mut stream = Reserved::of(&budget.share_of("a"));
+        stream.hold(SPARE_BYTES).unwrap();
+        assert!(stream.hold(SPARE_BYTES + 1).is_err());
+        assert_eq!(budget.used(), SPARE_BYTES);
+        stream.hold(1).unwrap();
+        assert_eq!(budget.used(), 1);
+        drop(stream);
+        assert_eq!(budget.used(), 0);
+    }
 }

@@ -66,7 +66,6 @@ use self::context::Passage;
 use self::context::Service;
 use self::gate::ByteBudget;
 use self::gate::HeldBody;
-use self::gate::Reserved;
 use self::provider_key::ProviderKeys;
 use self::read_back::ReadBack;
 use self::reject::Rejection;
@@ -294,6 +293,7 @@ impl Gateway {
         }
         let passage = self.route(session, exchange)?;
         self.admit(session, exchange, &passage).await?;
+        exchange.share = Some(self.share_of(session, exchange));
         let is_upgrade = head::is_websocket(session.req_header());
         if is_upgrade {
             self.admit_upgrade(session, exchange, &passage).await?;
@@ -370,7 +370,7 @@ impl Gateway {
         let timeouts = self.timeouts(passage);
         let began = self.clock.monotonic();
         exchange.outcome.asked_after = Some(began.saturating_sub(exchange.began));
-        let reserved = exchange.reserved.take().unwrap_or_else(|| Reserved::none(&self.budget));
+        let reserved = exchange.reserved.take().unwrap_or_else(|| self.room_of(exchange));
         let body = HeldBody { bytes: cleared.into_bytes(), reserved };
         let (sent, service) = ((&*path, body), &mut exchange.outcome.service);
         let send = self.upstreams.send(passage.route(), (head, signer.as_ref()), sent, timeouts, service);

@@ -59,7 +59,7 @@ impl Gateway {
         let deadline = Duration::from_millis(self.config.timeouts.body_ms);
         let mut pending = exchange.pending.take();
         let watch = |piece: &[u8]| pending.iter_mut().for_each(|pending| pending.update(piece));
-        let room = Reserved::none(&self.budget);
+        let room = self.room_of(exchange);
         let held = gate::take_body(session, room, whole_max, deadline, watch).await?;
         let HeldBody { bytes, mut reserved } = held;
         self.check_integrity(exchange, passage, pending).await?;
@@ -79,7 +79,7 @@ impl Gateway {
         exchange.reserved = Some(reserved);
         self.read_ahead(session, exchange, passage, &body, media.as_ref().ok())?;
         self.enrol(exchange);
-        let _texts = self.room_for_texts(&body, &media)?;
+        let _texts = self.room_for_texts(exchange, &body, &media)?;
         let part = self.part_of_file(session, exchange, passage, (&body, media.as_ref().ok()));
         let mut inspection = self.inspect(exchange, passage, Direction::Request, body, media);
         if let Some(part) = part {
@@ -128,10 +128,11 @@ impl Gateway {
     /// Reserves room for the texts of a body, which are read side by side while it is judged.
     pub(super) fn room_for_texts(
         &self,
+        exchange: &Exchange,
         body: &Bytes,
         media: &Result<Media, MediaFault>,
     ) -> Result<Reserved, GateFault> {
-        let mut room = Reserved::none(&self.budget);
+        let mut room = self.room_of(exchange);
         if !matches!(media, Ok(Media::Opaque | Media::File)) {
             room.grow(body.len())?;
         }

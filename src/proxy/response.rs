@@ -200,7 +200,7 @@ impl Gateway {
         (mut reply, begun): (Reply, Begun),
         media: Result<Media, MediaFault>,
     ) -> Result<(), Stop> {
-        let mut reserved = Reserved::none(&self.budget);
+        let mut reserved = self.room_of(exchange);
         let limit = exchange.rules.limits.max_inspect_bytes;
         let body = self.whole_body(session, exchange, (&mut reply, begun), &mut reserved, limit).await;
         let body = match body {
@@ -215,7 +215,7 @@ impl Gateway {
         } else {
             error_media(declared_of(&reply), media, &body)
         };
-        let _texts = self.room_for_texts(&body, &media).map_err(Rejection::from)?;
+        let _texts = self.room_for_texts(exchange, &body, &media).map_err(Rejection::from)?;
         exchange.guard_prompt();
         let inspection = self.inspect(exchange, passage, Direction::Response, body, media);
         exchange.acted(inspection.action);

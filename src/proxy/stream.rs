@@ -11,7 +11,6 @@ use super::Gateway;
 use super::Stop;
 use super::context::Exchange;
 use super::context::Passage;
-use super::gate::Reserved;
 use super::reject::Rejection;
 use super::request::aside;
 use super::request::coding_limits;
@@ -119,7 +118,7 @@ impl Gateway {
         decoder: &mut Option<StreamDecoder>,
         inspector: &mut StreamInspector,
     ) -> End {
-        let mut room = Reserved::none(&self.budget);
+        let mut room = self.room_of(exchange);
         let mut first = Some(begun.bytes).filter(|bytes| !bytes.is_empty());
         loop {
             let next = match first.take() {

@@ -3,6 +3,9 @@
 use std::time::Duration;
 use std::time::Instant;
 
+use tokio::io::AsyncReadExt;
+use tokio::io::AsyncWriteExt;
+use tokio::net::TcpSocket;
 use tokio::runtime::Runtime;
 
 use crate::a2a::until;
@@ -212,6 +215,37 @@ fn room_is_taken_as_bytes_come() {
     first.send(rest);
     assert_eq!(first.response().expect("an answer").status, 200);
     until("nothing is held", || gateway.buffered_bytes() == 0);
+}
+
+/// Asks from another address of this machine; returns what the answer begins with.
+async fn ask_from(address: &str, gateway: &Gateway, request: &[u8]) -> String {
+    let socket = TcpSocket::new_v4().expect("a socket");
+    socket.bind(address.parse().expect("an address")).expect("an address of this machine");
+    let mut stream = socket.connect(gateway.proxy).await.expect("it listens");
+    stream.write_all(request).await.expect("a connection");
+    let mut begun = [0; 12];
+    stream.read_exact(&mut begun).await.expect("an answer");
+    String::from_utf8_lossy(&begun).into_owned()
+}
+
+/// Bodies of which nearly all has come hold their room until they are late; they are one caller's.
+#[test]
+fn one_caller_has_no_more_than_its_share_of_the_room() {
+    let upstream = Upstream::start(vec![Step::Send(ANSWER.to_vec())]);
+    let room = "[limits]\nmax_inspect_bytes = 1000000\nbuffered_bytes_total = 4194304\n\
+                buffered_bytes_per_caller = 1048576\n";
+    let gateway = gateway(&upstream, &format!("{room}{UNLIMITED}"));
+    let ask = || exchange(gateway.proxy, &body_of(400_000));
+    let mut holder = announced(&gateway, 1_000_000);
+    holder.send(&vec![b'a'; 900_000]);
+    until("what came is counted", || gateway.buffered_bytes() == 900_000);
+    let refused = ask();
+    assert_eq!((refused.status, refused.header("retry-after")), (503, Some("1")), "{}", refused.text());
+    let other = ask_from("127.0.0.2:0", &gateway, &body_of(400_000));
+    assert_eq!(Runtime::new().expect("a runtime").block_on(other), "HTTP/1.1 200");
+    drop(holder);
+    until("what a body had that broke off is given back", || gateway.buffered_bytes() == 0);
+    assert_eq!(ask().status, 200);
 }
 
 #[test]

@@ -32,7 +32,6 @@ use super::a2a;
 use super::context::Exchange;
 use super::context::Passage;
 use super::gate::GateFault;
-use super::gate::Reserved;
 use super::reject::Rejection;
 use super::response::rest_of;
 use super::trace;
@@ -93,7 +92,7 @@ impl Gateway {
         // A socket may be silent for longer than a request; who is silent for too long is told from the loop.
         session.as_downstream_mut().set_read_timeout(None);
         session.as_downstream_mut().write_response_header(Box::new(head)).await?;
-        let mut line = Line::new(exchange, passage, Reserved::none(&self.budget));
+        let mut line = Line::new(exchange, passage, self.room_of(exchange));
         let end = self.carry(session, exchange, passage, &mut socket, &mut line).await;
         line.note_heard(exchange);
         self.end_socket(session, exchange, socket, (&line, end.as_ref().ok())).await;

@@ -215,6 +215,8 @@ pub struct LimitsDocument {
     pub max_body_bytes: u64,
     /// The most bytes that all bodies under way may hold.
     pub buffered_bytes_total: u64,
+    /// The most of these that one caller may hold.
+    pub buffered_bytes_per_caller: u64,
     /// How long one scan may take, in milliseconds.
     pub scan_ms: u64,
     /// The deepest nesting of a JSON body.
