@@ -71,6 +71,15 @@
 //! | the provider broke off | what was settled, then an error event |
 //! | the caller left | nothing; the provider's connection is cut |
 //!
+//! Either end is framed as the stream is: an event among events, a line among lines, the last element of an array.
+//!
+//! A response of OpenAI's that ends gracefully ends what is under way first: texts, parts and items
+//! (`response.output_text.done`, `response.content_part.done`, `response.output_item.done`). `response.incomplete` tells
+//! them again in its `output`, if all items are no more than 256 KiB; else it is empty, and nothing is ended before.
+//! Calls of tools that did not come whole are not among them, so that nobody runs half of one. The SDK's own helper knows
+//! no response but a completed one: behind `responses.stream()` the events come as they are, and `get_final_response()`
+//! raises (`RuntimeError` in Python), as it does for every response that is incomplete.
+//!
 //! # What is not promised
 //! An event held by a word under way leaves with the next text of its lane, or with the lane's end: a provider that
 //! pauses in the middle of a word makes that word pause. Events keep their order, so one lane's wait is every lane's; but

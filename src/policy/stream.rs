@@ -57,6 +57,7 @@ use crate::llm::stream::StreamPiece;
 use crate::llm::usage::Usage;
 use crate::policy::decision::Action;
 use crate::policy::decision::Cleared;
+use crate::policy::decision::StreamBlock;
 use crate::policy::inspect::Inspector;
 use crate::policy::inspect::Observation;
 use crate::policy::inspect::Unreadable;
@@ -185,6 +186,9 @@ impl StreamInspector {
         };
         if let Some(format) = self.parser.take_reframed() {
             self.track = StreamTrack::new(format);
+        }
+        if inspector.policy.stream_block == StreamBlock::Graceful {
+            self.track.follow_items();
         }
         for piece in pieces {
             match self.offer(inspector, vault, piece, out) {

@@ -147,6 +147,14 @@ pub(super) fn graceful(refusal: &Refusal, wire: Wire, track: &StreamTrack) -> Va
     }
 }
 
+/// Returns a Responses object that has just begun.
+pub(super) fn begun_response(refusal: &Refusal, track: &StreamTrack) -> Value {
+    let mut response = incomplete_response(refusal, track, json!([]));
+    response["status"] = json!("in_progress");
+    response["incomplete_details"] = Value::Null;
+    response
+}
+
 /// Returns a Responses object that stopped at the content filter.
 pub(super) fn incomplete_response(refusal: &Refusal, track: &StreamTrack, output: Value) -> Value {
     let id = track.id.clone().unwrap_or_else(|| format!("resp_{}", refusal.request_id));

@@ -4,6 +4,7 @@
 //! are sent again, and an error in a foreign shape loses its code.
 
 mod body;
+mod items;
 mod stream;
 mod track;
 

@@ -227,8 +227,6 @@ fn graceful_ends_finish_what_is_open() {
     assert_eq!(end[0].0.as_deref(), Some("message_start"));
     let end = events(StreamFormat::Sse, &blocked.stream_graceful(Wire::Gemini, &fresh));
     assert_eq!(json_of(end[0].1.as_bytes())["candidates"][0]["finishReason"], "SAFETY");
-    let end = events(StreamFormat::Sse, &blocked.stream_graceful(Wire::OpenAiResponses, &fresh));
-    assert_eq!(json_of(end[0].1.as_bytes())["response"]["incomplete_details"]["reason"], "content_filter");
 
     let lines = track(StreamFormat::Ndjson, "{\"model\":\"m\",\"created_at\":\"2026-01-01T00:00:00Z\"}\n");
     let end = events(StreamFormat::Ndjson, &blocked.stream_graceful(Wire::OllamaGenerate, &lines));
@@ -238,6 +236,181 @@ fn graceful_ends_finish_what_is_open() {
         (&json!(true), &json!("content_filter"), &json!(""))
     );
     assert_eq!(done["created_at"], "2026-01-01T00:00:00Z");
+}
+
+#[test]
+fn every_end_is_framed_as_the_stream_is() {
+    let blocked = refusal(403, CONTENT_BLOCKED);
+    // The API, and what its graceful end says, however the stream is framed.
+    let table = [
+        (Wire::OpenAiChat, "/choices/0/finish_reason", json!("content_filter")),
+        (Wire::OpenAiCompletions, "/choices/0/finish_reason", json!("content_filter")),
+        (Wire::OpenAiResponses, "/response/incomplete_details/reason", json!("content_filter")),
+        (Wire::Anthropic, "/delta/stop_reason", json!("refusal")),
+        (Wire::Gemini, "/candidates/0/finishReason", json!("SAFETY")),
+        (Wire::Cohere, "", Value::Null),
+        (Wire::Bedrock, "/reason", json!("content_blocked")),
+        (Wire::OllamaChat, "/done_reason", json!("content_filter")),
+        (Wire::OllamaGenerate, "/done_reason", json!("content_filter")),
+        (Wire::JsonRpc, "/error/data/code", json!("content_blocked")),
+        (Wire::Generic, "/error/code", json!("content_blocked")),
+    ];
+    for (format, before) in [
+        (StreamFormat::Sse, "data: {\"text\":\"Hi\"}\n\n"),
+        (StreamFormat::Ndjson, "{\"text\":\"Hi\"}\n"),
+        (StreamFormat::JsonArray, "[{\"text\":\"Hi\"}"),
+    ] {
+        let track = track(format, before);
+        for (wire, pointer, told) in &table {
+            // Cohere ends its events without an error; for its lines no such end is known.
+            let (pointer, told) = match (*wire, format) {
+                (Wire::Cohere, StreamFormat::Sse) => ("/delta/finish_reason", json!("ERROR")),
+                (Wire::Cohere, _) => ("/error_type", json!("content_blocked")),
+                _ => (*pointer, told.clone()),
+            };
+            let graceful = blocked.stream_graceful(*wire, &track);
+            let says = |payload: &Value| payload.pointer(pointer) == Some(&told);
+            let payloads = payloads(format, before, &graceful);
+            assert!(payloads.iter().any(says), "{wire:?} {format:?}: {payloads:?}");
+            let error = blocked.stream_error(*wire, &track);
+            let is_told = |payload: &Value| payload.to_string().contains("blocked by");
+            let payloads = self::payloads(format, before, &error);
+            assert!(payloads.iter().any(is_told), "{wire:?} {format:?}: {payloads:?}");
+        }
+    }
+}
+
+/// The payloads of an end, read as a client of this framing does that knows no other.
+fn payloads(format: StreamFormat, before: &str, end: &[u8]) -> Vec<Value> {
+    let end = std::str::from_utf8(end).unwrap();
+    match format {
+        StreamFormat::Sse => {
+            assert!(end.ends_with("\n\n"), "{end}");
+            let data = end.lines().filter_map(|line| line.strip_prefix("data: "));
+            data.filter(|data| *data != "[DONE]").map(|data| json_of(data.as_bytes())).collect()
+        }
+        StreamFormat::JsonArray => {
+            let whole = json_of(format!("{before}{end}").as_bytes());
+            whole.as_array().unwrap()[1..].to_vec()
+        }
+        StreamFormat::Ndjson | StreamFormat::TypedLines | StreamFormat::AmazonEvents | StreamFormat::Text => {
+            assert!(end.ends_with('\n'), "{end}");
+            end.lines().map(|line| json_of(line.as_bytes())).collect()
+        }
+    }
+}
+
+/// A track of a response whose items are followed, and that has sent these events.
+fn response(events: &[Value]) -> StreamTrack {
+    let mut track = StreamTrack::new(StreamFormat::Sse);
+    track.follow_items();
+    let mut parser = StreamParser::new(StreamFormat::Sse, PIECE_BYTES_MAX);
+    for (number, event) in events.iter().enumerate() {
+        let mut event = event.clone();
+        event["sequence_number"] = json!(number);
+        for piece in parser.push(format!("data: {event}\n\n").as_bytes()).unwrap() {
+            let payload = piece.payload();
+            let doc = walk(&payload, &JsonLimits::STRICT).unwrap();
+            track.sent(&piece, Some((&*payload, &doc)));
+            track.left(piece.original());
+        }
+    }
+    track
+}
+
+fn begun() -> Vec<Value> {
+    let part = |text: &str| json!({ "type": "output_text", "text": text, "annotations": [] });
+    let message = |id: &str| json!({ "id": id, "type": "message", "role": "assistant", "status": "in_progress", "content": [] });
+    let thought = json!({ "id": "rs", "type": "reasoning", "summary": [] });
+    let whole =
+        json!({ "id": "rs", "type": "reasoning", "summary": [{ "type": "summary_text", "text": "So." }] });
+    let call = json!({ "id": "fc", "type": "function_call", "call_id": "c", "name": "run", "arguments": "" });
+    vec![
+        json!({ "type": "response.created", "response": { "id": "resp_1", "created_at": 5, "model": "m", "output": [] } }),
+        json!({ "type": "response.output_item.added", "output_index": 0, "item": thought }),
+        json!({ "type": "response.output_item.done", "output_index": 0, "item": whole }),
+        json!({ "type": "response.output_item.added", "output_index": 1, "item": call }),
+        json!({ "type": "response.function_call_arguments.delta", "item_id": "fc", "output_index": 1, "delta": "{\"a\":" }),
+        json!({ "type": "response.output_item.added", "output_index": 2, "item": message("msg") }),
+        json!({ "type": "response.content_part.added", "item_id": "msg", "output_index": 2, "content_index": 0, "part": part("") }),
+        json!({ "type": "response.output_text.delta", "item_id": "msg", "output_index": 2, "content_index": 0, "delta": "One." }),
+        json!({ "type": "response.output_text.done", "item_id": "msg", "output_index": 2, "content_index": 0, "text": "One." }),
+        json!({ "type": "response.content_part.done", "item_id": "msg", "output_index": 2, "content_index": 0, "part": part("One.") }),
+        json!({ "type": "response.content_part.added", "item_id": "msg", "output_index": 2, "content_index": 1, "part": part("") }),
+        json!({ "type": "response.output_text.delta", "item_id": "msg", "output_index": 2, "content_index": 1, "delta": "Tw\u{f6}" }),
+        json!({ "type": "response.output_text.delta", "item_id": "msg", "output_index": 2, "content_index": 1, "delta": " it" }),
+    ]
+}
+
+#[test]
+fn a_response_ends_its_items_first_and_tells_them_again() {
+    let blocked = refusal(403, CONTENT_BLOCKED);
+    let track = response(&begun());
+    let end = events(StreamFormat::Sse, &blocked.stream_graceful(Wire::OpenAiResponses, &track));
+    let told: Vec<Value> = end.iter().map(|(_, payload)| json_of(payload.as_bytes())).collect();
+    let names: Vec<&str> = told.iter().filter_map(|event| event["type"].as_str()).collect();
+    let expected = [
+        "response.output_text.done",
+        "response.content_part.done",
+        "response.output_item.done",
+        "response.incomplete",
+    ];
+    assert_eq!(names, expected);
+    assert!(end.iter().zip(&names).all(|((name, _), kind)| name.as_deref() == Some(*kind)));
+    let numbers: Vec<u64> = told.iter().filter_map(|event| event["sequence_number"].as_u64()).collect();
+    assert_eq!(numbers, [13, 14, 15, 16]);
+    let text = &told[0];
+    assert_eq!(
+        (&text["text"], &text["content_index"], &text["item_id"]),
+        (&json!("Tw\u{f6} it"), &json!(1), &json!("msg"))
+    );
+    assert_eq!((&text["output_index"], &text["logprobs"]), (&json!(2), &json!([])));
+    assert_eq!(told[1]["part"], json!({ "type": "output_text", "text": "Tw\u{f6} it", "annotations": [] }));
+    let message = &told[2]["item"];
+    assert_eq!((&message["id"], &message["status"]), (&json!("msg"), &json!("incomplete")));
+    assert_eq!(message["content"][0]["text"], "One.");
+    // What was whole, and what is ended here; the call that has no end is not told.
+    let response = &told[3]["response"];
+    let ids: Vec<&str> =
+        response["output"].as_array().unwrap().iter().filter_map(|it| it["id"].as_str()).collect();
+    assert_eq!(
+        (ids, &response["id"], &response["status"]),
+        (vec!["rs", "msg"], &json!("resp_1"), &json!("incomplete"))
+    );
+    assert_eq!(response["output"][0]["summary"][0]["text"], "So.");
+    assert_eq!(&response["output"][1], message);
+}
+
+#[test]
+fn a_response_of_which_nothing_left_begins_before_it_ends() {
+    let end = refusal(403, CONTENT_BLOCKED).stream_graceful(Wire::OpenAiResponses, &response(&[]));
+    let end = events(StreamFormat::Sse, &end);
+    let told: Vec<Value> = end.iter().map(|(_, payload)| json_of(payload.as_bytes())).collect();
+    assert_eq!(
+        (&told[0]["type"], &told[1]["type"]),
+        (&json!("response.created"), &json!("response.incomplete"))
+    );
+    assert_eq!(told[0]["response"]["id"], told[1]["response"]["id"]);
+    assert_eq!(
+        (&told[0]["response"]["status"], &told[1]["sequence_number"]),
+        (&json!("in_progress"), &json!(1))
+    );
+}
+
+#[test]
+fn a_response_too_large_to_be_told_again_ends_nothing_and_tells_nothing() {
+    let mut sent = begun();
+    let last = sent.last().unwrap().clone();
+    let long = |delta: String| {
+        let mut event = last.clone();
+        event["delta"] = json!(delta);
+        event
+    };
+    sent.extend((0..9).map(|_| long("word ".repeat(6 << 10))));
+    let end = refusal(403, CONTENT_BLOCKED).stream_graceful(Wire::OpenAiResponses, &response(&sent));
+    let end = events(StreamFormat::Sse, &end);
+    let [(_, only)] = end.as_slice() else { panic!("{} events", end.len()) };
+    assert_eq!(json_of(only.as_bytes())["response"]["output"], json!([]));
 }
 
 #[test]

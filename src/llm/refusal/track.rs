@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use super::items::Items;
 use crate::llm::json::Document;
 use crate::llm::json::NodeId;
 use crate::llm::stream::StreamFormat;
@@ -15,7 +16,7 @@ const ID_BYTES_MAX: usize = 256;
 const NO_TIME: &str = "1970-01-01T00:00:00Z";
 
 /// Follows what was sent of a stream, or reads a whole body, so that it can be ended in its own terms.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct StreamTrack {
     pub(super) format: StreamFormat,
     pub(super) id: Option<String>,
@@ -35,6 +36,9 @@ pub struct StreamTrack {
     pub(super) mid_event: bool,
     /// Whether the array's closing bracket was sent.
     pub(super) closed: bool,
+    /// What a response of OpenAI's told of its items, if that is followed.
+    pub(super) items: Option<Items>,
+    follows_items: bool,
 }
 
 impl StreamTrack {
@@ -54,7 +58,14 @@ impl StreamTrack {
             payloads: 0,
             mid_event: false,
             closed: false,
+            items: None,
+            follows_items: false,
         }
+    }
+
+    /// Follows the items of a response from here on, too, for a stream that may end as if it were whole.
+    pub fn follow_items(&mut self) {
+        self.follows_items = true;
     }
 
     /// Returns how the stream is framed.
@@ -69,6 +80,13 @@ impl StreamTrack {
         self.closed = self.format == StreamFormat::JsonArray && piece.terminated && !piece.has_payload();
         if let Some((body, doc)) = payload {
             self.read(body, doc);
+        }
+    }
+
+    /// Notes what left of the piece that was sent last.
+    pub fn left(&mut self, bytes: &[u8]) {
+        if let Some(items) = &mut self.items {
+            items.left(bytes);
         }
     }
 
@@ -116,6 +134,10 @@ impl StreamTrack {
         let index = doc.u64_at(body, &["index"]);
         match (doc.str_at(body, &["type"]).as_deref(), index) {
             (Some("message_start"), _) => self.message_started = true,
+            (Some("response.created"), _) => {
+                self.message_started = true;
+                self.items = self.follows_items.then(|| Items::new(self.format));
+            }
             (Some("content_block_start" | "content-start"), Some(index)) => self.begin(index),
             (Some("content_block_stop" | "content-end"), Some(index)) => self.end(index),
             _ => {}

@@ -73,6 +73,7 @@ impl StreamInspector {
             copies.into_iter().for_each(|copy| override_with(&mut edits, copy));
         }
         let bytes = splice_piece(&piece, &edits).map_err(|_| Unreadable::Splice)?;
+        self.track.left(&bytes);
         out.extend(Cleared::release(Action::Redact, bytes));
         Ok(())
     }

@@ -85,6 +85,32 @@ fn a_blocked_stream_ends_in_the_callers_own_words() {
 }
 
 #[test]
+fn a_response_that_ends_gracefully_tells_again_what_left_and_nothing_more() {
+    let bench = Bench::new(&policy_of_all("all", "block", "stream_block = \"graceful\""));
+    let text = format!("It is {} or so", github_token(&bench));
+    let delta = |text: &str| {
+        format!(
+            r#"data: {{"type":"response.output_text.delta","output_index":0,"content_index":0,"delta":"{text}"}}"#
+        )
+    };
+    let begin = [
+        r#"data: {"type":"response.created","response":{"id":"resp_1","output":[]}}"#,
+        r#"data: {"type":"response.output_item.added","output_index":0,"item":{"id":"msg_1","type":"message","content":[]}}"#,
+        r#"data: {"type":"response.content_part.added","output_index":0,"content_index":0,"part":{"type":"output_text","text":""}}"#,
+    ];
+    for cut in 0..=text.len() {
+        let deltas = [delta(&text[..cut]), delta(&text[cut..])];
+        let events = begin.iter().map(|event| (*event).to_owned()).chain(deltas);
+        let stream: String = events.map(|event| event + "\n\n").collect();
+        let case = Case::response("all", "openai");
+        let result = bench.stream(case, StreamFormat::Sse, &mut bench.vault(), [stream.as_bytes()]);
+        let end = refusal().stream_graceful(Wire::OpenAiResponses, result.inspector.track());
+        let last = last_payload(StreamFormat::Sse, std::str::from_utf8(&end).expect("UTF-8"));
+        assert_eq!(last["response"]["output"][0]["content"][0]["text"], "It is ", "{cut}");
+    }
+}
+
+#[test]
 fn an_event_that_is_cut_within_its_text_tells_no_end() {
     let bench = Bench::new(&policy_of_all("all", "block", ""));
     let text = format!("It is {} or so", github_token(&bench));
