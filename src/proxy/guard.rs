@@ -3,8 +3,8 @@
 //! Pingora times a single read, not a whole request head (one byte every few seconds holds a
 //! connection for ever), and it counts no connections. So each accepted stream passes here: over the
 //! cap it gets a bare 503 and is closed; below it, a fresh connection that says nothing within the deadline is
-//! closed, and a request head that is not complete within it ends the connection. On HTTP/2 only the preface is
-//! timed, later frames are Pingora's.
+//! closed, and a request head that is not complete within it gets a bare 408 and ends the connection. On HTTP/2
+//! only the preface is timed, and ends without an answer; later frames are Pingora's.
 //!
 //! Where a plane speaks TLS, its handshake is made here, not by Pingora's listener: that counts nobody before the
 //! handshake, and waits a minute for one. A connection counts from its first packet on, and the deadline is that of
@@ -63,6 +63,11 @@ const OVERLOADED: &[u8] =
     b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nContent-Type: application/json\r\n\
     Content-Length: 64\r\nConnection: close\r\n\r\n\
     {\"error\":{\"code\":\"overloaded\",\"message\":\"too many connections\"}}";
+
+/// The same of a request whose head does not come.
+const LATE: &[u8] = b"HTTP/1.1 408 Request Timeout\r\nContent-Type: application/json\r\n\
+    Content-Length: 79\r\nConnection: close\r\n\r\n\
+    {\"error\":{\"code\":\"request_timeout\",\"message\":\"the request head took too long\"}}";
 
 /// How many connections may be open, and how long a request head may take.
 #[derive(Clone, Copy, Debug)]
@@ -134,8 +139,11 @@ enum Protocol {
 enum HeadState {
     /// No byte of the next head has come yet.
     Between,
-    /// A head is under way; how many bytes of its end were just seen.
-    Head { end_seen: usize, timer: Pin<Box<Sleep>> },
+    /// A head is under way; how many bytes of its end were just seen, and whether nothing but a request was read for when
+    /// it began: else it came behind one that is not answered yet.
+    Head { end_seen: usize, is_awaited: bool, timer: Pin<Box<Sleep>> },
+    /// The head took too long: the connection is over.
+    Late,
     /// The head is complete; a body may follow.
     Body,
     /// Frames of HTTP/2, or of a WebSocket: their deadlines are not ours.
@@ -252,7 +260,23 @@ impl TimedStream {
     fn expect_preface(&mut self) {
         self.protocol = Protocol::Http2;
         let timer = Box::pin(tokio::time::sleep(self.deadline));
-        self.state = HeadState::Head { end_seen: 0, timer };
+        self.state = HeadState::Head { end_seen: 0, is_awaited: false, timer };
+    }
+
+    /// Tells whether a head took too long: nothing is read or written any more.
+    fn is_late(&self) -> bool {
+        matches!(self.state, HeadState::Late)
+    }
+
+    /// Ends the connection over a head that took too long. Its caller is told so, where no other answer is under way.
+    fn poll_late(&mut self, ctx: &mut Context<'_>) -> io::Error {
+        let state = std::mem::replace(&mut self.state, HeadState::Late);
+        if matches!(state, HeadState::Head { is_awaited: true, .. }) {
+            // What does not leave at once costs a slow client an explanation, nothing else.
+            let _ = Pin::new(&mut self.inner).poll_write(ctx, LATE);
+            let _ = Pin::new(&mut self.inner).poll_flush(ctx);
+        }
+        io::Error::new(io::ErrorKind::TimedOut, "request head took too long")
     }
 
     /// Resolves when the connection is to end: well, where a request is waited for, else with a fault.
@@ -276,13 +300,13 @@ impl TimedStream {
         Poll::Ready(Err(io::Error::new(io::ErrorKind::ConnectionAborted, "the process ends")))
     }
 
-    fn note_read(&mut self, bytes: &[u8]) {
+    fn note_read(&mut self, bytes: &[u8], is_awaited: bool) {
         if !bytes.is_empty() {
             self.silence = None;
         }
         if matches!(self.state, HeadState::Between) && !bytes.is_empty() {
             let timer = Box::pin(tokio::time::sleep(self.deadline));
-            self.state = HeadState::Head { end_seen: 0, timer };
+            self.state = HeadState::Head { end_seen: 0, is_awaited, timer };
         }
         let HeadState::Head { end_seen, .. } = &mut self.state else { return };
         for byte in bytes {
@@ -317,25 +341,30 @@ impl AsyncRead for TimedStream {
         ctx: &mut Context<'_>,
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
+        if self.is_late() {
+            return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
+        }
         let before = buf.filled().len();
+        // While an answer is under way, Pingora reads single bytes, to see whether the caller left.
+        let is_awaited = buf.remaining() > 1;
         match Pin::new(&mut self.inner).poll_read(ctx, buf) {
             Poll::Ready(result) => {
                 result?;
-                self.note_read(&buf.filled()[before..]);
+                self.note_read(&buf.filled()[before..], is_awaited);
                 Poll::Ready(Ok(()))
             }
             Poll::Pending => {
                 let Self { state, silence, .. } = &mut *self;
                 let timer = match state {
                     HeadState::Head { timer, .. } => Some(timer),
-                    HeadState::Between | HeadState::Body | HeadState::Frames => silence.as_mut(),
+                    HeadState::Between | HeadState::Body | HeadState::Frames | HeadState::Late => {
+                        silence.as_mut()
+                    }
                 };
                 if timer.is_some_and(|timer| timer.as_mut().poll(ctx).is_ready()) {
-                    let slow = io::Error::new(io::ErrorKind::TimedOut, "request head took too long");
-                    return Poll::Ready(Err(slow));
+                    return Poll::Ready(Err(self.poll_late(ctx)));
                 }
-                // While an answer is under way, Pingora reads single bytes, to see whether the caller left.
-                let waits_for_request = matches!(self.state, HeadState::Between) && buf.remaining() > 1;
+                let waits_for_request = matches!(self.state, HeadState::Between) && is_awaited;
                 self.poll_ending(waits_for_request, ctx)
             }
         }
@@ -344,6 +373,9 @@ impl AsyncRead for TimedStream {
 
 impl AsyncWrite for TimedStream {
     fn poll_write(mut self: Pin<&mut Self>, ctx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        if self.is_late() {
+            return Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()));
+        }
         self.note_written(buf);
         Pin::new(&mut self.inner).poll_write(ctx, buf)
     }
@@ -361,6 +393,9 @@ impl AsyncWrite for TimedStream {
         ctx: &mut Context<'_>,
         bufs: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
+        if self.is_late() {
+            return Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()));
+        }
         if let Some(first) = bufs.first() {
             self.note_written(first);
         }

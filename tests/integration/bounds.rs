@@ -1,5 +1,6 @@
 //! Every limit of the data plane, one byte or one connection past it.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 use std::time::Instant;
 
@@ -18,6 +19,7 @@ use crate::h2::H2Client;
 use crate::upstream::Step;
 use crate::upstream::Upstream;
 use crate::wire::Client;
+use crate::wire::Response;
 use crate::wire::WireFault;
 use crate::wire::exchange;
 use crate::wire::post;
@@ -95,6 +97,44 @@ fn too_large(gateway: &Gateway, upstream: &Upstream) {
     assert!(upstream.take().is_empty(), "a request past a limit reached the provider");
 }
 
+fn dripped(address: SocketAddr, plane: &str) {
+    let began = Instant::now();
+    let mut client = Client::connect(address);
+    client.patience(Duration::from_millis(50));
+    let mut drip = "POST /x HTTP/1.1\r\nhost: a\r\nx-slow: ".bytes().chain(std::iter::repeat(b'a'));
+    let end = loop {
+        client.send(&[drip.next().expect("endless")]);
+        match client.response() {
+            Err(WireFault::Silent) => assert!(began.elapsed() < Duration::from_secs(10), "a drip is endured"),
+            ended => break ended,
+        }
+    };
+    assert!(began.elapsed() >= Duration::from_millis(500));
+    is_late(&end.expect("an answer"), plane);
+    client.patience(Duration::from_secs(10));
+    assert!(client.is_closed(), "{plane}");
+}
+
+fn is_late(answer: &Response, plane: &str) {
+    assert_eq!(answer.status, 408, "{plane}: {}", answer.text());
+    assert_eq!(answer.json()["error"]["code"], "request_timeout", "{plane}");
+}
+
+#[test]
+fn a_head_that_stalls_behind_a_request_is_told_nothing_within_its_answer() {
+    let begun = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\ndata: {}\n\n";
+    let upstream = Upstream::start(vec![Step::Send(begun.to_vec()), Step::Wait]);
+    let gateway = gateway(&upstream, &format!("[proxy.timeouts]\nheader_ms = 300\n{UNLIMITED}"));
+    let mut client = Client::connect(gateway.proxy);
+    client.send(&post("/x", "", "{}"));
+    assert_eq!(client.head().expect("an answer").status, 200);
+    assert!(matches!(client.piece(), Ok(Some(_))), "its first event");
+    client.send(b"POST /x HT");
+    client.patience(Duration::from_secs(1));
+    let next = client.piece();
+    assert!(matches!(next, Err(WireFault::Closed | WireFault::Silent)), "{next:?}");
+}
+
 fn too_slow(gateway: &Gateway) {
     for (address, plane) in [(gateway.proxy, "proxy"), (gateway.admin, "admin")] {
         let began = Instant::now();
@@ -102,19 +142,13 @@ fn too_slow(gateway: &Gateway) {
         let waited = began.elapsed().as_millis();
         assert!((400..10_000).contains(&waited), "{plane}: {waited} ms");
     }
-    let began = Instant::now();
-    let mut client = Client::connect(gateway.proxy);
-    client.patience(Duration::from_millis(50));
-    let mut drip = "POST /x HTTP/1.1\r\nhost: a\r\nx-slow: ".bytes().chain(std::iter::repeat(b'a'));
-    let end = loop {
-        client.send(&[drip.next().expect("endless")]);
-        match client.head() {
-            Err(WireFault::Silent) => assert!(began.elapsed() < Duration::from_secs(10), "a drip is endured"),
-            ended => break ended,
-        }
-    };
-    assert!(matches!(end, Err(WireFault::Closed)), "{end:?}");
-    assert!(began.elapsed() >= Duration::from_millis(500));
+    for (address, plane) in [(gateway.proxy, "proxy"), (gateway.admin, "admin")] {
+        dripped(address, plane);
+        // One that stalls.
+        let mut client = Client::connect(address);
+        client.send(b"POST /x HTTP/1.1\r\nhost: a\r\n");
+        is_late(&client.response().expect("an answer"), plane);
+    }
     let mut client = Client::connect(gateway.proxy);
     client.send(
         b"POST /x HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\ncontent-length: 10\r\n\r\n{",
