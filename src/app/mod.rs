@@ -8,6 +8,7 @@ mod address;
 mod agents;
 mod beside;
 mod certificates;
+mod checking;
 pub mod compiled;
 pub mod control;
 mod ending;
@@ -50,6 +51,9 @@ use tokio::sync::Semaphore;
 use self::address::Listeners;
 use self::certificates::reload_certificates;
 use self::certificates::tell_expiry;
+pub use self::checking::check;
+use self::checking::checked;
+use self::checking::told_whole;
 use self::control::Control;
 use self::keeping::Clocks;
 use self::keeping::Kept;
@@ -83,9 +87,7 @@ use crate::clock::Clock;
 use crate::clock::SystemClock;
 use crate::cluster::Reach;
 use crate::config::Config;
-use crate::config::ConfigFault;
 use crate::config::Sources;
-use crate::config::provision;
 use crate::govern::audit::config::AuditFailure;
 use crate::govern::privacy::Keeper;
 use crate::govern::siem::Standings;
@@ -181,7 +183,8 @@ fn serve_until_over(
     let manager = Arc::new(Manager::of_environment());
     let taken = sockets(&wanted, &config, alone)?;
     let telemetry = Arc::new(Telemetry::new(VERSION, COMMIT));
-    let state = State::open(&config, &wanted.sources, Arc::clone(&clock), Arc::clone(&telemetry))?;
+    let state = State::open(&config, &wanted.sources, Arc::clone(&clock), Arc::clone(&telemetry))
+        .map_err(|error| told_whole(error, &wanted.sources))?;
 
     let buckets = limits::buckets(&state, &*clock);
     let upstreams = Arc::new(Upstreams::new(Arc::clone(&clock), config.proxy.upstream_idle_connections));
@@ -238,15 +241,6 @@ fn serve_until_over(
     Ok(serve(server, wanted, &config, taken, pulses, manager, &telemetry))
 }
 
-/// Reads the configuration; where another process hands over, all that it names, too.
-fn checked(wanted: &Wanted) -> Result<Config, Vec<ConfigFault>> {
-    wanted.sources.check(|config| match wanted.take_over {
-        // Whoever hands over wants to know before, not after.
-        true => loading::faults(config, &wanted.sources),
-        false => Vec::new(),
-    })
-}
-
 /// Lets what depends on the routes follow them.
 fn follow_routes(state: &State, upstreams: &Arc<Upstreams>) {
     let followed = Arc::clone(upstreams);
@@ -278,14 +272,6 @@ pub fn demo(address: SocketAddr, listening: impl FnOnce(SocketAddr)) -> std::io:
     };
     runtime.block_on(sample::serve_std(listener, interrupted));
     Ok(())
-}
-
-/// Builds everything that a start would build, without binding or starting anything.
-///
-/// # Errors
-/// All faults.
-pub fn check(sources: &Sources) -> Result<Config, Vec<ConfigFault>> {
-    sources.check(|config| [provision::passed_over(config), loading::faults(config, sources)].concat())
 }
 
 fn add_tasks(

@@ -232,9 +232,18 @@ impl<'a> Section<'a> {
         self.fault(key, Problem::Invalid { reason: reason.into(), suggestion });
     }
 
-    /// Reports a fault of a key, or of the table itself for an empty key.
+    /// Reports a fault of a key, or of the table itself for an empty key. Of what is missing or of another type nothing more
+    /// is told: it has a stand-in.
     pub fn fault(&self, key: &str, problem: Problem) {
         let path = if key.is_empty() { self.path.clone() } else { child(&self.path, key) };
+        let has_stand_in =
+            |problem: &Problem| matches!(problem, Problem::Missing | Problem::WrongType { .. });
+        let is_told = |told: &Fault| {
+            told.key == path && (has_stand_in(&told.problem) || matches!(problem, Problem::Missing))
+        };
+        if self.faults.borrow().iter().any(is_told) {
+            return;
+        }
         let place = self.places.of(&path).cloned();
         self.faults.borrow_mut().push(Fault { place, key: path, problem });
     }

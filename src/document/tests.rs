@@ -99,6 +99,36 @@ fn all_faults_come_at_once_with_line_and_suggestion() {
 }
 
 #[test]
+fn of_what_has_a_stand_in_no_second_fault_is_told() {
+    let document = toml::parse("path = 3\nkind = 3\nboth = \"x\"\n", "f.toml").unwrap();
+    let faults = section::read(&document, |root| {
+        for key in ["path", "gone"] {
+            if root.path_maybe(key).is_none() {
+                root.fault(key, Problem::Missing);
+                root.fault(key, Problem::Missing);
+            }
+        }
+        for key in ["kind", "none"] {
+            root.text(key);
+            root.invalid(key, "expected this or that", None);
+        }
+        root.text("both");
+        root.invalid("both", "too short", None);
+        root.invalid("both", "too plain", None);
+    });
+    let lines: Vec<String> = faults.unwrap_err().iter().map(ToString::to_string).collect();
+    let expected = [
+        "gone: missing",
+        "none: missing",
+        "f.toml:1:1: path: expected a text",
+        "f.toml:2:1: kind: expected a text",
+        "f.toml:3:1: both: too short",
+        "f.toml:3:1: both: too plain",
+    ];
+    assert_eq!(lines, expected);
+}
+
+#[test]
 fn secrets_are_not_shown_and_digests_follow_values() {
     let value = json!({"a":{"api_key":"x","token":["y"],"token_env":"E","tokens_max":3}});
     let document = Document::from_json(value, None).unwrap();

@@ -99,11 +99,15 @@ fn portcullis_with(
 #[test]
 fn check_tells_every_fault_with_file_and_line() {
     let directory = tempfile::tempdir().unwrap();
-    let check = |text: &str| {
+    let told_of = |command: &str, text: &str| {
         fs::write(directory.path().join("gateway.toml"), text).unwrap();
-        portcullis(directory.path(), &["check", "--config", "gateway.toml"], "")
+        portcullis(directory.path(), &[command, "--config", "gateway.toml"], "")
     };
+    let check = |text: &str| told_of("check", text);
     assert_eq!(check(FAULTY), (Some(78), String::new(), FAULTS.to_owned()));
+    assert_eq!(told_of("run", FAULTY), check(FAULTY), "a start tells the same");
+    let once = "gateway.toml:2:1: store.path: expected a text\n1 fault: nothing was started or changed\n";
+    assert_eq!(check("[store]\npath = 3\n"), (Some(78), String::new(), once.to_owned()));
     let unclosed =
         "gateway.toml:2:6: unclosed array, expected `]`\n1 fault: nothing was started or changed\n";
     assert_eq!(check("# a list\na = [\n"), (Some(78), String::new(), unclosed.to_owned()));
@@ -210,6 +214,15 @@ fn what_is_named_and_is_not_there_is_told_at_its_key() {
     let mut faults: Vec<&str> = told.lines().collect();
     assert!(faults.pop().is_some_and(|last| last.contains("nothing was started")), "{told}");
     assert!(faults.len() > 1 && faults.iter().all(|fault| fault.contains("frameworks/soc2.toml")), "{told}");
+    // What only building finds does not hide the rest from whoever starts it.
+    let listen = "listen = \"127.0.0.1:0\"\n";
+    let text = format!("[proxy]\n{listen}[admin]\n{listen}[detectors]\ndisabled = [\"nonesuch\"]\n");
+    for command in ["check", "run"] {
+        let told = told_of(command, &text);
+        let told_both = told.contains("detectors.disabled: there is no such detector")
+            && told.contains("frameworks/soc2.toml");
+        assert!(told_both, "{command}: {told}");
+    }
 }
 
 #[test]
