@@ -11,6 +11,7 @@ mod doctor;
 mod key;
 mod license;
 mod manual;
+mod progress;
 mod rules;
 mod scan;
 mod top;

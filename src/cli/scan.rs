@@ -4,7 +4,6 @@
 
 use std::fs::File;
 use std::io;
-use std::io::IsTerminal;
 use std::io::Read;
 use std::path::Path;
 use std::path::PathBuf;
@@ -17,6 +16,7 @@ use serde_json::json;
 
 use super::EXIT_FINDINGS;
 use super::complain;
+use super::progress::Progress;
 use super::say;
 use crate::app::compiled::CompiledFolder;
 use crate::attachment;
@@ -53,8 +53,6 @@ const DOCUMENT_BOUNDS: Bounds = Bounds {
     objects_max: 1_000_000,
     depth_max: 8,
 };
-/// Larger inputs report progress.
-const PROGRESS_BYTES: u64 = 64 << 20;
 
 /// What to scan and how to tell.
 #[derive(Debug, Args)]
@@ -95,11 +93,14 @@ pub fn run(arguments: &ScanArguments) -> ExitCode {
         reading: Reading::default(),
         line: 1,
         found: 0,
+        progress: Progress::begin(),
     };
     let mut read = 0;
     for file in &arguments.files {
         report.begin(file);
-        match scan(file, &mut report) {
+        let scanned = scan(file, &mut report);
+        report.progress.clear();
+        match scanned {
             Ok(()) => read += 1,
             Err(error) => complain(&format!("{}: {error}", file.display())),
         }
@@ -153,17 +154,22 @@ struct Report<'a> {
     line: usize,
     /// In all inputs.
     found: usize,
+    progress: Progress,
 }
 
 fn scan(file: &Path, report: &mut Report<'_>) -> io::Result<()> {
-    let mut input: Box<dyn Read> = match file.to_str() {
-        Some("-") => Box::new(io::stdin().lock()),
-        _ => Box::new(File::open(file)?),
+    let (mut input, length): (Box<dyn Read>, Option<u64>) = match file.to_str() {
+        Some("-") => (Box::new(io::stdin().lock()), None),
+        _ => {
+            let opened = File::open(file)?;
+            let length = opened.metadata().ok().filter(|metadata| metadata.is_file());
+            (Box::new(opened), length.map(|metadata| metadata.len()))
+        }
     };
     let kinds = report.shelf.ids().zip(report.shelf.kinds());
     let kinds = kinds.filter(|(_, kind)| report.names || !kind.is_named_only()).map(|(id, _)| id);
     let wanted = report.scanner.all().iter().chain(kinds).collect();
-    let (mut text, mut base, mut told) = (Vec::new(), 0usize, 0u64);
+    let (mut text, mut base) = (Vec::new(), 0usize);
     let (mut judged_to, mut unread) = (0, None);
     loop {
         let before = text.len();
@@ -196,21 +202,13 @@ fn scan(file: &Path, report: &mut Report<'_>) -> io::Result<()> {
         text.drain(..kept_from);
         base += kept_from;
         judged_to = until - kept_from;
-        told = progress(file, (base + text.len()) as u64, told);
+        report.progress.tell(file, (base + text.len()) as u64, length);
     }
 }
 
 /// Tells of a document that was not read as a whole.
 fn whole(unread: Option<Unread>) -> io::Result<()> {
     unread.map_or(Ok(()), |unread| Err(io::Error::new(io::ErrorKind::InvalidData, unread)))
-}
-
-fn progress(file: &Path, read: u64, told: u64) -> u64 {
-    if read < told + PROGRESS_BYTES || !io::stderr().is_terminal() {
-        return told;
-    }
-    complain(&format!("{}: {} MiB scanned", file.display(), read >> 20));
-    read
 }
 
 impl<'a> Report<'a> {
@@ -273,6 +271,7 @@ impl<'a> Report<'a> {
         match spelt {
             Some(Ok(searched)) => return Ok(searched.findings),
             Some(Err(fault @ ScanFault::TooMuchDecoded)) => {
+                self.progress.clear();
                 complain(&format!("{}: {fault}; only what stands there is found", self.file.display()));
             }
             None => {}
@@ -327,6 +326,7 @@ impl<'a> Report<'a> {
         let known = self.scanner.detector(finding.detector).map(Kind::from).or_else(learned);
         let Some(detector) = known else { return };
         let sample = mask::sample(value);
+        self.progress.clear();
         if self.json {
             let decoded_from = finding.decoded_from.to_string();
             let finding: Value = json!({
