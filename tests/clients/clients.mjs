@@ -26,8 +26,11 @@ const PROSE = "Grüße aus Zürich! The build took 41 s; a list: [1, 2.50, -3e8]
 const SAY = `say: ${PROSE}`;
 const SAY_CARD = "say: card {card} thanks";
 const SAY_SECRET = "say: here it is: {github_token} and that was it";
+const CALL_SECRET = `weather, ${SAY_SECRET}`;
 const LEAK = `please check my token ${githubToken(5)}`;
 const WEATHER = { type: "object", properties: { city: { type: "string" } }, required: ["city"] };
+const TOOLS = [{ type: "function", function: { name: "weather", parameters: WEATHER } }];
+const RESPONSES_TOOLS = [{ type: "function", name: "weather", parameters: WEATHER, strict: false }];
 
 // A token of GitHub's documented form, its checksum included, made so that no file holds one.
 function githubToken(seed) {
@@ -90,8 +93,37 @@ async function chatStream(prompt, base) {
   return { text, finish };
 }
 
-async function messageStream(prompt, base) {
-  const stream = anthropic(base).messages.stream({ model: "sample", max_tokens: 1000, messages: user(prompt) });
+async function callStream(prompt, base) {
+  const stream = await openai(base).chat.completions.create(
+    { model: "sample", messages: user(prompt), tools: TOOLS, stream: true });
+  let text = "", finish;
+  for await (const chunk of stream) {
+    for (const call of chunk.choices[0]?.delta.tool_calls ?? []) text += call.function.arguments ?? "";
+    finish = chunk.choices[0]?.finish_reason ?? finish;
+  }
+  return { text, finish };
+}
+
+async function completionStream(prompt, base) {
+  const stream = await openai(base).completions.create({ model: "sample", prompt, stream: true });
+  let text = "", finish;
+  for await (const chunk of stream) {
+    text += chunk.choices[0]?.text ?? "";
+    finish = chunk.choices[0]?.finish_reason ?? finish;
+  }
+  return { text, finish };
+}
+
+// The events that the SDK's own helper makes of a stream.
+async function responseEvents(input, base, more = {}) {
+  const events = [];
+  for await (const event of openai(base).responses.stream({ model: "sample", input, ...more })) events.push(event);
+  return events;
+}
+
+async function messageStream(prompt, base, more = {}) {
+  const stream = anthropic(base).messages.stream(
+    { model: "sample", max_tokens: 1000, messages: user(prompt), ...more });
   const message = await stream.finalMessage();
   return { text: message.content.map((block) => block.text).join(""), reason: message.stop_reason };
 }
@@ -112,6 +144,16 @@ async function ollamaStream(prompt, base) {
   return { text: lines.map((line) => line.message.content ?? "").join(""), done: lines.at(-1).done };
 }
 
+async function generateStream(prompt, base) {
+  const lines = [];
+  for await (const line of await ollama(base).generate({ model: "sample", prompt, stream: true })) lines.push(line);
+  return { text: lines.map((line) => line.response).join(""), last: lines.at(-1) };
+}
+
+function partly(text) {
+  assert.ok(text && !text.includes("ghp_"), `nothing, or a part of the secret left: ${text}`);
+}
+
 const ordinary = {
   async openai_chat_whole_and_streamed() {
     const answer = await openai().chat.completions.create({ model: "sample", messages: user(SAY) });
@@ -128,8 +170,7 @@ const ordinary = {
     assert.equal(text, PROSE);
   },
   async openai_tool_stream() {
-    const tools = [{ type: "function", function: { name: "weather", parameters: WEATHER } }];
-    const stream = openai().chat.completions.stream({ model: "sample", messages: user("weather, say: Oslo"), tools });
+    const stream = openai().chat.completions.stream({ model: "sample", messages: user("weather, say: Oslo"), tools: TOOLS });
     const call = (await stream.finalChatCompletion()).choices[0].message.tool_calls[0];
     assert.deepEqual([call.function.name, call.function.arguments], ["weather", '{"city":"Oslo"}']);
   },
@@ -159,8 +200,7 @@ const ordinary = {
     assert.deepEqual(await ollamaStream(SAY), { text: PROSE, done: true });
   },
   async ollama_tool() {
-    const tools = [{ type: "function", function: { name: "weather", parameters: WEATHER } }];
-    const answer = await ollama().chat({ model: "sample", messages: user("weather, say: Oslo"), tools });
+    const answer = await ollama().chat({ model: "sample", messages: user("weather, say: Oslo"), tools: TOOLS });
     assert.deepEqual(answer.message.tool_calls[0].function.arguments, { city: "Oslo" });
   },
 };
@@ -190,6 +230,38 @@ const guarded = {
     });
     assert.equal(error.code, "content_blocked");
   },
+  async openai_block_in_other_streams() {
+    for (const call of [
+      () => responseEvents(SAY_SECRET),
+      () => responseEvents(CALL_SECRET, BASE, { tools: RESPONSES_TOOLS }),
+      () => completionStream(SAY_SECRET),
+      () => callStream(CALL_SECRET),
+    ]) assert.equal((await raises(OpenAI.APIError, call)).code, "content_blocked");
+  },
+  async openai_graceful_end_of_a_responses_stream() {
+    const events = await responseEvents(SAY_SECRET, GRACEFUL);
+    const said = events.filter((event) => event.type === "response.output_text.delta").map((event) => event.delta).join("");
+    partly(said);
+    const [done, , item, last] = events.slice(-4);
+    assert.deepEqual(events.slice(-4).map((event) => event.type), ["response.output_text.done",
+      "response.content_part.done", "response.output_item.done", "response.incomplete"]);
+    assert.deepEqual([done.text, item.item.status], [said, "incomplete"]);
+    assert.equal(last.response.output[0].content[0].text, said);
+    assert.equal(last.response.incomplete_details.reason, "content_filter");
+  },
+  async openai_graceful_end_of_a_call_in_a_responses_stream() {
+    const events = await responseEvents(CALL_SECRET, GRACEFUL, { tools: RESPONSES_TOOLS });
+    assert.deepEqual([events.at(-1).type, events.at(-1).response.output], ["response.incomplete", []]);
+    const over = events.filter((event) => event.type === "response.output_item.done");
+    assert.deepEqual(over, [], "half a call was told to be whole");
+  },
+  async openai_graceful_end_of_other_streams() {
+    for (const stream of [completionStream(SAY_SECRET, GRACEFUL), callStream(CALL_SECRET, GRACEFUL)]) {
+      const { text, finish } = await stream;
+      assert.equal(finish, "content_filter");
+      partly(text);
+    }
+  },
   async openai_graceful_end_of_a_stream() {
     const { text, finish } = await chatStream(SAY_SECRET, GRACEFUL);
     assert.equal(finish, "content_filter");
@@ -210,6 +282,12 @@ const guarded = {
     const { text, reason } = await messageStream(SAY_SECRET, GRACEFUL);
     assert.equal(reason, "refusal");
     assert.ok(!text.includes("ghp_"), "a part of the secret left");
+  },
+  async anthropic_ends_of_a_stream_of_a_call() {
+    const tools = [{ name: "weather", input_schema: WEATHER }];
+    const error = await raises(Anthropic.APIError, () => messageStream(CALL_SECRET, BASE, { tools }));
+    assert.ok(error.message.includes("security policy"), `another error: ${error.message}`);
+    assert.equal((await messageStream(CALL_SECRET, GRACEFUL, { tools })).reason, "refusal");
   },
   async anthropic_redaction_in_a_stream() { redacted((await messageStream(SAY_CARD)).text); },
   async gemini_block() {
@@ -240,6 +318,13 @@ const guarded = {
   async ollama_graceful_end_of_a_stream() {
     const { text, done } = await ollamaStream(SAY_SECRET, GRACEFUL);
     assert.ok(done && !text.includes("ghp_"), "the stream did not end, or a part of the secret left");
+  },
+  async ollama_ends_of_a_stream_of_generate() {
+    const error = await raises(Error, () => generateStream(SAY_SECRET));
+    assert.ok(error.message.includes("security policy"), `another error: ${error.message}`);
+    const { text, last } = await generateStream(SAY_SECRET, GRACEFUL);
+    assert.deepEqual([last.done, last.done_reason], [true, "content_filter"]);
+    partly(text);
   },
   async ollama_redaction_in_a_stream() { redacted((await ollamaStream(SAY_CARD)).text); },
 };

@@ -23,8 +23,10 @@ PLACEHOLDERS = BASE + "/placeholders"
 SAY = "say: " + PROSE
 SAY_CARD = "say: card {card} thanks"
 SAY_SECRET = "say: here it is: {github_token} and that was it"
+CALL_SECRET = "weather, " + SAY_SECRET
 LEAK = "please check my token " + github_token(5)
 WEATHER = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
+TOOLS = [{"type": "function", "function": {"name": "weather", "parameters": WEATHER}}]
 
 
 def user(text):
@@ -43,6 +45,23 @@ def chat_stream(prompt, base=BASE):
 
 def chat_text(stream):
     return "".join(chunk.choices[0].delta.content or "" for chunk in stream if chunk.choices)
+
+
+def completion_chunks(prompt, base=BASE):
+    return list(openai_client(base).completions.create(model="sample", prompt=prompt, stream=True))
+
+
+def call_chunks(prompt, base=BASE):
+    stream = openai_client(base).chat.completions.create(
+        model="sample", messages=user(prompt), tools=TOOLS, stream=True)
+    return [chunk for chunk in stream if chunk.choices]
+
+
+def response_events(prompt, base=BASE, **more):
+    """The events that the SDK's own helper makes of a stream, and what it takes for the final response."""
+    with openai_client(base).responses.stream(model="sample", input=prompt, **more) as stream:
+        events = list(stream)
+        return events, stream.get_final_response
 
 
 def openai_refused(error):
@@ -93,21 +112,20 @@ def test_openai_responses_stream():
 
 
 def test_openai_tool_round_trip():
-    client, tools = openai_client(), [{"type": "function", "function": {"name": "weather", "parameters": WEATHER}}]
+    client = openai_client()
     messages = user("call weather, say: Oslo")
-    answer = client.chat.completions.create(model="sample", messages=messages, tools=tools)
+    answer = client.chat.completions.create(model="sample", messages=messages, tools=TOOLS)
     call = answer.choices[0].message.tool_calls[0]
     equal((call.function.name, call.function.arguments), ("weather", '{"city":"Oslo"}'))
     messages += [answer.choices[0].message.model_dump(exclude_none=True),
                  {"role": "tool", "tool_call_id": call.id, "content": "sunny"}]
-    answer = client.chat.completions.create(model="sample", messages=messages, tools=tools)
+    answer = client.chat.completions.create(model="sample", messages=messages, tools=TOOLS)
     equal(answer.choices[0].message.content, "The tool says: sunny")
 
 
 def test_openai_tool_stream():
-    tools = [{"type": "function", "function": {"name": "weather", "parameters": WEATHER}}]
     client = openai_client()
-    with client.chat.completions.stream(model="sample", messages=user("weather"), tools=tools) as stream:
+    with client.chat.completions.stream(model="sample", messages=user("weather"), tools=TOOLS) as stream:
         for _ in stream:
             pass
         call = stream.get_final_completion().choices[0].message.tool_calls[0]
@@ -156,6 +174,61 @@ def test_gateway_openai_block_in_a_responses_stream():
     equal(raises(openai.APIError, call).code, "content_blocked")
 
 
+def test_gateway_openai_block_in_a_responses_stream_behind_the_helper():
+    equal(raises(openai.APIError, lambda: response_events(SAY_SECRET)).code, "content_blocked")
+    tools = [{"type": "function", "name": "weather", "parameters": WEATHER}]
+    equal(raises(openai.APIError, lambda: response_events(CALL_SECRET, tools=tools)).code, "content_blocked")
+
+
+def test_gateway_openai_block_in_a_stream_of_completions():
+    equal(raises(openai.APIError, lambda: completion_chunks(SAY_SECRET)).code, "content_blocked")
+
+
+def test_gateway_openai_block_in_a_stream_of_a_call():
+    equal(raises(openai.APIError, lambda: call_chunks(CALL_SECRET)).code, "content_blocked")
+
+
+def test_gateway_openai_graceful_end_of_a_responses_stream():
+    events, final = response_events(SAY_SECRET, GRACEFUL)
+    said = "".join(event.delta for event in events if event.type == "response.output_text.delta")
+    holds(said and "ghp_" not in said, f"nothing, or a part of the secret left: {said!r}")
+    names = [event.type for event in events[-4:]]
+    equal(names, ["response.output_text.done", "response.content_part.done", "response.output_item.done",
+                  "response.incomplete"])
+    done, _, item, last = events[-4:]
+    equal((done.text, item.item.status, last.response.output_text), (said, "incomplete", said))
+    equal((last.response.status, last.response.incomplete_details.reason), ("incomplete", "content_filter"))
+    # The helper knows no final response but one that is completed.
+    raised = None
+    try:
+        final()
+    except RuntimeError as error:
+        raised = error
+    holds(raised and "response.completed" in str(raised), f"another error: {raised!r}")
+
+
+def test_gateway_openai_graceful_end_of_a_call_in_a_responses_stream():
+    tools = [{"type": "function", "name": "weather", "parameters": WEATHER}]
+    events, _ = response_events(CALL_SECRET, GRACEFUL, tools=tools)
+    equal((events[-1].type, events[-1].response.output), ("response.incomplete", []))
+    holds("response.output_item.done" not in [event.type for event in events], "half a call was told to be whole")
+
+
+def test_gateway_openai_graceful_end_of_a_stream_of_completions():
+    chunks = completion_chunks(SAY_SECRET, GRACEFUL)
+    equal(chunks[-1].choices[0].finish_reason, "content_filter")
+    text = "".join(chunk.choices[0].text for chunk in chunks)
+    holds(text and "ghp_" not in text, f"nothing, or a part of the secret left: {text!r}")
+
+
+def test_gateway_openai_graceful_end_of_a_stream_of_a_call():
+    chunks = call_chunks(CALL_SECRET, GRACEFUL)
+    equal(chunks[-1].choices[0].finish_reason, "content_filter")
+    calls = [call for chunk in chunks for call in chunk.choices[0].delta.tool_calls or []]
+    arguments = "".join(call.function.arguments for call in calls)
+    holds(arguments and "ghp_" not in arguments, f"nothing, or a part of the secret left: {arguments!r}")
+
+
 def test_gateway_openai_graceful_end_of_a_stream():
     chunks = [chunk for chunk in chat_stream(SAY_SECRET, GRACEFUL) if chunk.choices]
     equal(chunks[-1].choices[0].finish_reason, "content_filter")
@@ -172,8 +245,7 @@ def test_gateway_openai_placeholders_come_back_as_what_they_stood_for():
     # The provider got another text than the caller wrote, and the caller gets its own again.
     equal((raw.headers["x-portcullis-action"], raw.parse().choices[0].message.content), ("redact", said))
     equal(chat_text(chat_stream("say: " + said, PLACEHOLDERS)), said)
-    tools = [{"type": "function", "function": {"name": "weather", "parameters": WEATHER}}]
-    answer = client.chat.completions.create(model="sample", messages=user(f"weather, say: {said}"), tools=tools)
+    answer = client.chat.completions.create(model="sample", messages=user(f"weather, say: {said}"), tools=TOOLS)
     equal(answer.choices[0].message.tool_calls[0].function.arguments, '{"city":"%s"}' % said)
     # What the provider says by itself is no placeholder of the caller's.
     holds("4111" not in chat_text(chat_stream(SAY_CARD, PLACEHOLDERS)), "the provider's card was not masked")
@@ -186,9 +258,9 @@ def messages(prompt, base=BASE, **more):
     return client.messages.create(model="sample", max_tokens=1000, messages=user(prompt), **more)
 
 
-def message_text(prompt, base=BASE):
+def message_text(prompt, base=BASE, **more):
     client = anthropic.Anthropic(base_url=base, api_key="unused")
-    with client.messages.stream(model="sample", max_tokens=1000, messages=user(prompt)) as stream:
+    with client.messages.stream(model="sample", max_tokens=1000, messages=user(prompt), **more) as stream:
         return "".join(stream.text_stream), stream.get_final_message().stop_reason
 
 
@@ -221,6 +293,13 @@ def test_gateway_anthropic_graceful_end_of_a_stream():
     text, reason = message_text(SAY_SECRET, GRACEFUL)
     equal(reason, "refusal")
     holds("ghp_" not in text, "a part of the secret left")
+
+
+def test_gateway_anthropic_ends_of_a_stream_of_a_call():
+    tools = [{"name": "weather", "input_schema": WEATHER}]
+    error = raises(anthropic.APIStatusError, lambda: message_text(CALL_SECRET, tools=tools))
+    equal(error.body["error"]["type"], "permission_error")
+    equal(message_text(CALL_SECRET, GRACEFUL, tools=tools)[1], "refusal")
 
 
 def test_gateway_anthropic_redaction_in_a_stream():
@@ -309,8 +388,7 @@ def test_ollama_stream():
 
 
 def test_ollama_tool():
-    tools = [{"type": "function", "function": {"name": "weather", "parameters": WEATHER}}]
-    answer = ollama.Client(host=BASE).chat(model="sample", messages=user("weather, say: Oslo"), tools=tools)
+    answer = ollama.Client(host=BASE).chat(model="sample", messages=user("weather, say: Oslo"), tools=TOOLS)
     equal(answer.message.tool_calls[0].function.arguments, {"city": "Oslo"})
 
 
@@ -327,6 +405,27 @@ def test_gateway_ollama_block_in_a_stream():
 def test_gateway_ollama_graceful_end_of_a_stream():
     text, done = ollama_stream(SAY_SECRET, GRACEFUL)
     holds(done and "ghp_" not in text, "the stream did not end, or a part of the secret left")
+
+
+def generated(prompt, base=BASE):
+    return list(ollama.Client(host=base).generate(model="sample", prompt=prompt, stream=True))
+
+
+def test_gateway_ollama_ends_of_a_stream_of_generate():
+    holds(raises(ollama.ResponseError, lambda: generated(SAY_SECRET)).error, "the message is empty")
+    lines = generated(SAY_SECRET, GRACEFUL)
+    equal((lines[-1].done, lines[-1].done_reason), (True, "content_filter"))
+    text = "".join(line.response for line in lines)
+    holds(text and "ghp_" not in text, f"nothing, or a part of the secret left: {text!r}")
+
+
+def test_gateway_ollama_ends_of_a_stream_of_a_call():
+    def lines(base):
+        return list(ollama.Client(host=base).chat(
+            model="sample", messages=user(CALL_SECRET), tools=TOOLS, stream=True))
+    holds(raises(ollama.ResponseError, lambda: lines(BASE)).error, "the message is empty")
+    last = lines(GRACEFUL)[-1]
+    equal((last.done, last.done_reason, last.message.tool_calls), (True, "content_filter", None))
 
 
 def test_gateway_ollama_redaction_in_a_stream():
