@@ -74,7 +74,7 @@ const RULES_FOLDER: &str = "rules/";
 const FRAMEWORKS_FOLDER: &str = "frameworks/";
 
 /// Where models live below the folder of plugins.
-const MODELS_FOLDER: &str = "models/";
+pub const MODELS_FOLDER: &str = "models/";
 
 /// A pack as it is written, but for its detectors.
 #[derive(Deserialize)]

@@ -522,6 +522,8 @@ fn rules_are_listed_explained_and_proven() {
     let (_, sheet, _) = rules(&["explain", "acme_token_for_a_tool", "--json"]);
     let sheet: Value = serde_json::from_str(&sheet).unwrap();
     assert_eq!(sheet["needs"][0], "tool_call, secrets");
+    let sheet: Value = serde_json::from_str(&rules(&["explain", "acme_token", "--json"]).1).unwrap();
+    assert_eq!(sheet["policy"][0], "[policies.NAME.detectors.acme_token]");
     let (code, _, told) = rules(&["explain", "acme_tokn"]);
     assert_eq!(
         (code, told.as_str()),
@@ -534,6 +536,41 @@ fn rules_are_listed_explained_and_proven() {
     let (code, _, told) = rules(&["check", "acme_token", "--min-rate", "1000000"]);
     assert_eq!(code, Some(78));
     assert!(told.starts_with("detectors/secrets/acme.toml:5: acme_token: reads "), "{told}");
+}
+
+#[test]
+fn what_models_find_is_listed_and_explained_and_is_not_proven_by_examples() {
+    let directory = tempfile::tempdir().unwrap();
+    let rules = |arguments: &[&str]| {
+        let all: Vec<&str> = ["rules"].iter().chain(arguments).copied().collect();
+        portcullis(directory.path(), &all, "")
+    };
+    let (_, listed, _) = rules(&["list", "--json"]);
+    let listed: Vec<Value> = listed.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    for id in ["prompt_injection", "jailbreak", "person_name"] {
+        let row = listed.iter().find(|row| row["id"] == id).unwrap_or_else(|| panic!("{id} is not listed"));
+        assert_eq!(row["layer"], "l3_ml", "{row}");
+    }
+    assert!(listed.iter().any(|row| row["id"] == "tool_definition_changed"));
+
+    let (code, sheet, told) = rules(&["explain", "prompt_injection"]);
+    assert_eq!((code, told.as_str()), (Some(0), ""));
+    assert!(sheet.starts_with("prompt_injection: injection, high, confidence 0.9, l3_ml\n"), "{sheet}");
+    for said in [
+        "\nmodel       gatehouse ",
+        "AML.T0051",
+        "\npolicy      [policies.NAME.detectors.prompt_injection]\n",
+    ] {
+        assert!(sheet.contains(said), "{said} is not in {sheet}");
+    }
+    let sheet: Value = serde_json::from_str(&rules(&["explain", "person_name", "--json"]).1).unwrap();
+    assert_eq!(sheet["looked_for"][0], "only where a policy names it");
+    assert_eq!((&sheet["pack"], &sheet["file"]), (&"doorplate".into(), &"models/doorplate/card.toml".into()));
+
+    let (code, _, told) = rules(&["check", "prompt_injection"]);
+    assert_eq!((code, told.contains("what a model finds")), (Some(1), true), "{told}");
+    let (_, _, told) = rules(&["explain", "prompt_injecton"]);
+    assert!(told.ends_with("did you mean `prompt_injection`?\n"), "{told}");
 }
 
 #[test]

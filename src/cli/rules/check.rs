@@ -63,6 +63,10 @@ pub fn run(arguments: &CheckArguments) -> ExitCode {
         complain(&format!("there is no detector or rule `{id}`{}", catalogue.suggestion(id)));
         return ExitCode::FAILURE;
     }
+    if let Some(id) = arguments.ids.iter().find(|id| catalogue.learned.iter().any(|kind| kind.name == **id)) {
+        complain(&format!("`{id}` is what a model finds, which was proven where it was trained"));
+        return ExitCode::FAILURE;
+    }
     let is_asked = |id: &str| arguments.ids.is_empty() || arguments.ids.iter().any(|asked| asked == id);
     let asked = catalogue.detectors.iter().filter(|detector| is_asked(&detector.name)).cloned();
     let detectors: Vec<Detector> = asked.collect();

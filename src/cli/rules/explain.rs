@@ -1,4 +1,4 @@
-//! All about one detector or rule, on one sheet.
+//! All about one detector, kind of a model or rule, on one sheet.
 
 use std::fmt;
 
@@ -6,12 +6,13 @@ use serde_json::Value;
 use serde_json::json;
 
 use super::described;
+use crate::scan::classifier::card::Learned;
 use crate::scan::detector::Detector;
 use crate::scan::kind::Kind;
 use crate::scan::rule::Rule;
 use crate::scan::threat::Layer;
 
-/// One detector or rule, for a reader: a title, a sentence, and named facts.
+/// One detector, kind of a model or rule, for a reader: a title, a sentence, and named facts.
 pub struct Sheet {
     described: Value,
     why: String,
@@ -48,9 +49,31 @@ pub fn detector(detector: &Detector) -> Sheet {
         ("references", detector.references.clone()),
         ("finds", detector.finds.clone()),
         ("ignores", detector.ignores.clone()),
+        ("policy", switched(&kind)),
         ("file", vec![format!("{}:{}", detector.file, detector.line)]),
     ];
     Sheet { described: described(&kind, Layer::L1Regex, &detector.file), why: detector.why.clone(), facts }
+}
+
+/// Writes the sheet of what a model finds.
+pub fn learned(learned: &Learned) -> Sheet {
+    let kind = Kind::from(learned);
+    let Learned { model, version, part, .. } = learned;
+    let looked_for = if learned.is_named_only() {
+        "only where a policy names it"
+    } else {
+        "in every policy that does not switch it off"
+    };
+    let file = learned.file();
+    let facts = vec![
+        ("model", vec![format!("{model} {version}, its part `{}`", part.as_str())]),
+        ("looked_for", vec![looked_for.to_owned()]),
+        ("techniques", learned.techniques.clone()),
+        ("references", learned.references.clone()),
+        ("policy", switched(&kind)),
+        ("file", vec![file.clone()]),
+    ];
+    Sheet { described: described(&kind, Layer::L3Ml, &file), why: learned.why.clone(), facts }
 }
 
 /// Writes a rule's sheet.
@@ -65,9 +88,18 @@ pub fn rule(rule: &Rule) -> Sheet {
         ("references", rule.references.clone()),
         ("finds", rule.finds.iter().map(ToString::to_string).collect()),
         ("ignores", rule.ignores.iter().map(ToString::to_string).collect()),
+        ("policy", switched(&kind)),
         ("file", vec![format!("{}:{}", rule.file, rule.line)]),
     ];
     Sheet { described: described(&kind, Layer::L2Rules, &rule.file), why: rule.why.clone(), facts }
+}
+
+/// Returns what in a policy says what is done about it, and from which confidence on.
+fn switched(kind: &Kind<'_>) -> Vec<String> {
+    let table = format!("[policies.NAME.detectors.{}]", kind.name);
+    let mode = r#"mode = "off" | "monitor" | "redact" | "block""#;
+    let threshold = r#"threshold = "low" | "medium" | "high""#;
+    vec![table, mode.to_owned(), threshold.to_owned()]
 }
 
 impl Sheet {

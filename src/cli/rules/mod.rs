@@ -3,6 +3,7 @@
 mod check;
 mod explain;
 
+use std::borrow::Cow;
 use std::path::Path;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -12,10 +13,13 @@ use clap::Subcommand;
 use serde_json::Value;
 use serde_json::json;
 
+use self::explain::Sheet;
 use super::EXIT_CONFIG;
 use super::complain;
 use super::say;
 use crate::document::fault::nearest;
+use crate::scan::classifier::card::Learned;
+use crate::scan::classifier::shelf::Shelf;
 use crate::scan::detector::Detector;
 use crate::scan::kind::Kind;
 use crate::scan::pack;
@@ -26,7 +30,7 @@ use crate::scan::threat::Layer;
 /// What to do about detectors and rules.
 #[derive(Debug, Subcommand)]
 pub enum RulesCommand {
-    /// List all detectors and rules.
+    /// List all detectors, what models find, and all rules.
     List(Plugins),
     /// Prove detectors and rules by their own examples, whole and in streams, and measure each pattern.
     Check(check::CheckArguments),
@@ -51,9 +55,10 @@ pub struct Plugins {
     json: bool,
 }
 
-/// All detectors and rules of a folder of plugins, laid over the built-in ones.
+/// All detectors, kinds of models, and rules of a folder of plugins, laid over the built-in ones.
 struct Catalogue {
     detectors: Vec<Detector>,
+    learned: Vec<Learned>,
     rules: Rules,
 }
 
@@ -71,18 +76,40 @@ impl Catalogue {
     fn load(plugins: &Path) -> Result<Self, Vec<PackFault>> {
         let (files, mut faults) = pack::read_rules(plugins);
         let detectors = pack::load_dir(plugins).map_err(|found| faults.extend(found)).unwrap_or_default();
-        let rules =
-            Rules::compile(files, &detectors).map_err(|found| faults.extend(found)).unwrap_or_default();
-        if faults.is_empty() { Ok(Self { detectors, rules }) } else { Err(faults) }
+        let (models, unreadable) = pack::read_models(plugins);
+        faults.extend(unreadable);
+        let names: Vec<&str> = detectors.iter().map(|known| known.name.as_str()).collect();
+        let shelf = Shelf::read(models, &names)
+            .map_err(|found| faults.extend(found.into_iter().map(PackFault::from)))
+            .unwrap_or_default();
+        let learned = shelf.kinds().to_vec();
+        let rules = Rules::compile_beside(files, &detectors, &learned)
+            .map_err(|found| faults.extend(found))
+            .unwrap_or_default();
+        if faults.is_empty() { Ok(Self { detectors, learned, rules }) } else { Err(faults) }
     }
 
     /// Returns everything, with its layer and its file.
-    fn kinds(&self) -> impl Iterator<Item = (Kind<'_>, Layer, &str)> {
-        let detectors =
-            self.detectors.iter().map(|known| (Kind::from(known), Layer::L1Regex, known.file.as_str()));
-        let rules =
-            self.rules.rules().iter().map(|rule| (Kind::from(rule), Layer::L2Rules, rule.file.as_str()));
-        detectors.chain(rules)
+    fn kinds(&self) -> impl Iterator<Item = (Kind<'_>, Layer, Cow<'_, str>)> {
+        let detectors = self
+            .detectors
+            .iter()
+            .map(|known| (Kind::from(known), Layer::L1Regex, known.file.as_str().into()));
+        let learned = self.learned.iter().map(|kind| (Kind::from(kind), Layer::L3Ml, kind.file().into()));
+        let rules = self
+            .rules
+            .rules()
+            .iter()
+            .map(|rule| (Kind::from(rule), Layer::L2Rules, rule.file.as_str().into()));
+        detectors.chain(learned).chain(rules)
+    }
+
+    /// Returns all that is to be told of one of them.
+    fn sheet(&self, id: &str) -> Option<Sheet> {
+        let detector = self.detectors.iter().find(|known| known.name == id).map(explain::detector);
+        let learned = || self.learned.iter().find(|kind| kind.name == id).map(explain::learned);
+        let rule = || self.rules.rules().iter().find(|rule| rule.id == id).map(explain::rule);
+        detector.or_else(learned).or_else(rule)
     }
 
     /// Returns the nearest name to one that nothing has, as a question.
@@ -102,7 +129,7 @@ fn list(plugins: &Plugins) -> ExitCode {
     }
     for (kind, layer, file) in catalogue.kinds() {
         if plugins.json {
-            say(&described(&kind, layer, file).to_string());
+            say(&described(&kind, layer, &file).to_string());
             continue;
         }
         let pack = format!("{} {}", kind.pack, kind.pack_version);
@@ -118,9 +145,7 @@ fn explained(id: &str, plugins: &Plugins) -> ExitCode {
         Ok(catalogue) => catalogue,
         Err(faults) => return refused(&faults, plugins.json),
     };
-    let detector = catalogue.detectors.iter().find(|known| known.name == id).map(explain::detector);
-    let rule = || catalogue.rules.rules().iter().find(|rule| rule.id == id).map(explain::rule);
-    let Some(sheet) = detector.or_else(rule) else {
+    let Some(sheet) = catalogue.sheet(id) else {
         complain(&format!("there is no detector or rule `{id}`{}", catalogue.suggestion(id)));
         return ExitCode::FAILURE;
     };

@@ -6,12 +6,15 @@ use serde::Deserialize;
 
 use super::Head;
 use super::onnx::settings::OnnxFile;
+use crate::scan::pack::MODELS_FOLDER;
 use crate::scan::pack::NAME_BYTES_MAX;
 use crate::scan::tagger::chain::Tag;
 use crate::scan::threat::Category;
 use crate::scan::threat::Severity;
 use crate::scan::threat::UnknownName;
 
+/// What a card is called in the folder of its model.
+pub const CARD: &str = "card.toml";
 /// The most kinds of findings of one model.
 pub const KINDS_MAX: usize = 16;
 
@@ -152,6 +155,11 @@ impl Learned {
     /// Tells whether it is looked for only where a policy names it: what people write about every day.
     pub fn is_named_only(&self) -> bool {
         matches!(self.part, Part::Tag(_))
+    }
+
+    /// Returns the card that declares it, as a path below the folder of plugins.
+    pub fn file(&self) -> String {
+        format!("{MODELS_FOLDER}{}/{CARD}", self.model)
     }
 
     /// Tells whether it has the type or the part of another kind.

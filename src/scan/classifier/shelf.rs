@@ -15,6 +15,7 @@ use super::Head;
 use super::Origin;
 use super::Signals;
 use super::Unjudged;
+use super::card::CARD;
 use super::card::Card;
 use super::card::CardFault;
 use super::card::Learned;
@@ -40,9 +41,6 @@ use crate::scan::threat::Layer;
 
 /// The most models there may be.
 pub const MODELS_MAX: usize = 16;
-
-/// Where the card lies in the folder of a model.
-const CARD: &str = "card.toml";
 
 /// The files of all models, by path below the folder of plugins.
 pub type ModelFiles = BTreeMap<String, Bytes>;

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::io;
 
+use crate::scan::classifier::shelf::ModelFault;
+use crate::scan::classifier::shelf::ModelProblem;
 use crate::scan::detector::Detector;
 use crate::scan::detector::PatternFault;
 use crate::scan::engine::EngineFault;
@@ -109,6 +111,9 @@ pub enum PackProblem {
     /// The second stage needs too large an automaton.
     #[error("`pattern` is too large to confirm: {0}")]
     Confirm(#[source] Box<regex_automata::meta::BuildError>),
+    /// A model, or its card.
+    #[error("{0}")]
+    Model(#[source] Box<ModelProblem>),
 }
 
 /// Shows where a fault is.
@@ -119,6 +124,13 @@ impl PackFault {
     pub fn about(detector: &Detector, problem: PackProblem) -> Self {
         let Detector { file, line, name, .. } = detector;
         Self { file: file.clone(), line: Some(*line), detector: Some(name.clone()), problem }
+    }
+}
+
+impl From<ModelFault> for PackFault {
+    fn from(fault: ModelFault) -> Self {
+        let ModelFault { file, problem } = fault;
+        Self { file, line: None, detector: None, problem: PackProblem::Model(Box::new(problem)) }
     }
 }
 
