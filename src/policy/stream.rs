@@ -15,6 +15,7 @@
 
 mod alone;
 mod attached;
+mod called;
 mod continued;
 mod ending;
 mod held;
@@ -39,6 +40,7 @@ use std::ops::Range;
 
 use bytes::Bytes;
 
+use self::called::Callings;
 use self::ending::Answering;
 use self::held::Held;
 use self::remark::Remarks;
@@ -61,6 +63,7 @@ use crate::policy::decision::StreamBlock;
 use crate::policy::inspect::Inspector;
 use crate::policy::inspect::Observation;
 use crate::policy::inspect::Unreadable;
+use crate::policy::inspect::layer2;
 use crate::policy::inspect::layer2::Gathered;
 use crate::policy::inspect::layer3;
 use crate::policy::inspect::names as tagged;
@@ -100,6 +103,8 @@ pub struct StreamInspector {
     observations: Vec<Observation>,
     shadow: Foreseen,
     gathered: Gathered,
+    /// The tools that are called.
+    called: Callings,
     /// What of the request's system prompt has come out.
     leak: Leak,
     action: Action,
@@ -151,6 +156,7 @@ impl StreamInspector {
             observations: Vec::new(),
             shadow: Foreseen::default(),
             gathered: Gathered::default(),
+            called: Callings::default(),
             leak: Leak::default(),
             action: Action::Allow,
             held_bytes: 0,
@@ -326,7 +332,7 @@ impl StreamInspector {
         inspector: &Inspector<'_>,
         vault: &mut Vault,
         (name, text): (&[u8], &[u8]),
-        channel: Channel,
+        (channel, tool): (Channel, Option<Box<str>>),
     ) -> Result<Vec<Masked>, Stop> {
         if (inspector.expired)() {
             return Err(Unreadable::Late.into());
@@ -361,23 +367,27 @@ impl StreamInspector {
             }
             return Ok(Vec::new());
         }
-        let (mut masks, blocked) = self.judge(inspector, vault, &findings, channel, |range| text.get(range));
+        let (mut masks, blocked) =
+            self.judge(inspector, vault, &findings, (channel, tool), |range| text.get(range));
         masks.extend(values(restore::find(vault, text, inside(text)), 0));
         if blocked.is_some() { Err(Stop::Alone) } else { Ok(fitted(disjoint(masks), text)) }
     }
 
-    /// Judges findings; returns the masks, and where the first blocking one begins.
+    /// Judges findings in a text of a channel, and of a tool where it is one's; returns the masks, and where the first
+    /// blocking one begins.
     fn judge<'t>(
         &mut self,
         inspector: &Inspector<'_>,
         vault: &mut Vault,
         findings: &[Finding],
-        channel: Channel,
+        (channel, tool): (Channel, Option<Box<str>>),
         value: impl Fn(Range<usize>) -> Option<&'t [u8]>,
     ) -> (Vec<Masked>, Option<usize>) {
         let mut sheet = Sheet::new(inspector, vault);
         std::mem::swap(sheet.gathered(), &mut self.gathered);
+        let told = sheet.gathered().len();
         let masks = sheet.judge(findings, channel, value);
+        sheet.gathered().place(told, &layer2::of_answer(tool));
         sheet.weigh();
         std::mem::swap(sheet.gathered(), &mut self.gathered);
         let shadow = sheet.take_shadow();

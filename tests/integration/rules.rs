@@ -42,6 +42,66 @@ fn recorded(gateway: &Gateway, rule: &str) -> Value {
     }
 }
 
+/// Returns an answer that calls a tool, whole and as a stream.
+fn calling(tool: &str, arguments: &Value) -> (String, Vec<String>) {
+    let arguments = arguments.to_string();
+    let call = |arguments: &str| json!({ "index": 0, "id": "c", "type": "function", "function": { "name": tool, "arguments": arguments } });
+    let whole = json!({ "choices": [{ "index": 0, "message": {
+        "role": "assistant", "content": null, "tool_calls": [call(&arguments)] } }] });
+    let event = |call: Value| {
+        let chunk = json!({ "choices": [{ "index": 0, "delta": { "tool_calls": [call] } }] });
+        format!("data: {chunk}\n\n")
+    };
+    let letters: Vec<char> = arguments.chars().collect();
+    let piece =
+        |piece: &[char]| event(json!({ "index": 0, "function": { "arguments": String::from_iter(piece) } }));
+    let pieces = letters.chunks(7).map(piece);
+    let events = [event(call(""))].into_iter().chain(pieces).chain(["data: [DONE]\n\n".to_owned()]);
+    (whole.to_string(), events.collect())
+}
+
+/// Starts a gateway before an answer that comes whole below `/whole` and in events below `/streamed`.
+fn before((whole, events): &(String, Vec<String>), policy: &str) -> (Gateway, [Upstream; 2]) {
+    let pieces: Vec<&[u8]> = events.iter().map(String::as_bytes).collect();
+    let upstreams =
+        [Upstream::answering("application/json", whole), Upstream::streaming("text/event-stream", &pieces)];
+    let route = |(way, upstream): (&str, &Upstream)| {
+        format!(
+            "[[routes]]\nname = \"{way}\"\npath_prefix = \"/{way}\"\nstrip_prefix = true\n\
+             upstream = \"http://{}\"\npolicy = \"tried\"\n\n",
+            upstream.address
+        )
+    };
+    let routes: String = ["whole", "streamed"].into_iter().zip(&upstreams).map(route).collect();
+    (Gateway::start(&format!("{UNLIMITED}{policy}{routes}")), upstreams)
+}
+
+/// Asks for an answer in one of both ways.
+fn asked(gateway: &Gateway, way: &str, body: &Value) -> Response {
+    let path = format!("/{way}/v1/chat/completions");
+    exchange(gateway.proxy, &post(&path, "authorization: Bearer sk-nobody\r\n", &body.to_string()))
+}
+
+/// Tells whether an answer was refused, or cut.
+fn is_blocked(answer: &Response) -> bool {
+    answer.text().contains("content_blocked")
+}
+
+#[test]
+fn a_secret_for_a_tool_that_reaches_outside_is_stopped_whole_and_streamed() {
+    let policy = "[policies.tried.categories.secrets]\nmode = \"monitor\"\n\
+                  [policies.tried.detectors.secret_to_outside_tool]\nmode = \"block\"\n\n";
+    let secret = json!({ "text": format!("AKIA{}", "Z7VRSQ5TJN2WMPLX") });
+    let body = json!({ "model": "m", "messages": [{ "role": "user", "content": "Go on." }] });
+    for (tool, is_stopped) in [("send_email", true), ("run_tests", false)] {
+        let (gateway, _upstreams) = before(&calling(tool, &secret), policy);
+        for way in ["whole", "streamed"] {
+            let answer = asked(&gateway, way, &body);
+            assert_eq!(is_blocked(&answer), is_stopped, "{tool}, {way}: {}", answer.text());
+        }
+    }
+}
+
 #[test]
 fn a_poisoned_answer_is_refused_by_a_rule_and_a_changed_tool_by_another() {
     let upstream = Upstream::answering("application/json", "{}");

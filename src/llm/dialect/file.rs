@@ -14,6 +14,7 @@
 //! | `[[sequel]]` | lanes whose texts follow one another, as blocks of one answer: one that begins where another is over goes on with it, if their keys are `alike` in so many first members; an event that ends one ends none of them where it ends in what is likely to be the begin of a value |
 //! | `[[sound]]` | where sound, images and files are, in base64, in which event: what holds no text there passes, and is counted; a short one, or one with words in it, only in an event |
 //! | `[[end]]` | an event, or a member that is set, that ends the lanes named (none: all) whose key begins so; with `may_resume` not those that end in what is likely to be the begin of a value |
+//! | `[[called]]` | where an event (a glob) names the tool that the lanes are for whose whole key is made of its `key` members and of each `[*]` |
 //! | `[usage]` | alternatives of sums of paths; `[name=text]` in a path leads to the element whose member is that text |
 
 use std::collections::BTreeMap;
@@ -33,6 +34,8 @@ use super::Spellings;
 use super::StreamRule;
 use super::TextRule;
 use super::Wire;
+use super::called::CalledFile;
+use super::called::CalledRule;
 use super::lane::EndRule;
 use super::lane::JoinedRule;
 use super::lane::LaneKind;
@@ -126,6 +129,8 @@ struct DialectFile {
     sound: Vec<SoundFile>,
     #[serde(default)]
     end: Vec<EndFile>,
+    #[serde(default)]
+    called: Vec<CalledFile>,
     #[serde(default)]
     usage: UsageFile,
 }
@@ -331,6 +336,7 @@ impl Reader<'_> {
             sequel,
             sound,
             end,
+            called,
             usage,
         } = written;
         let by_role_allowed = !roles.is_empty();
@@ -370,6 +376,7 @@ impl Reader<'_> {
             apart: dialect.apart.iter().map(|path| self.pattern(path)).collect(),
             bodies: dialect.bodies,
             ends: end.into_iter().map(|rule| self.end_rule(rule)).collect(),
+            called: called.into_iter().map(|rule| self.called_rule(rule)).collect(),
             asks: dialect.asks,
             steers: dialect.steers,
             terminators: dialect.terminators,
@@ -438,6 +445,10 @@ impl Reader<'_> {
             keys: written.key.iter().map(|path| keys(path)).collect(),
             may_resume: written.may_resume,
         }
+    }
+
+    fn called_rule(&mut self, CalledFile { event, path, key }: CalledFile) -> CalledRule {
+        CalledRule { event, path: self.pattern(&path), keys: key.iter().map(|path| keys(path)).collect() }
     }
 
     fn pattern(&mut self, written: &Spanned<String>) -> PathPattern {

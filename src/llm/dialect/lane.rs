@@ -323,14 +323,7 @@ impl EndRule {
         if !fits_event(self.event.as_deref(), event, kind) {
             return Vec::new();
         }
-        let keys: SmallVec<[LanePart; 3]> = self.keys.iter().map(|path| part_at(body, doc, path)).collect();
-        let mut places = vec![(NodeId::ROOT, keys)];
-        for wanted in &self.path.steps {
-            places = places
-                .into_iter()
-                .flat_map(|(node, parts)| step_into(wanted, body, doc, node, parts))
-                .collect();
-        }
+        let places = keyed(&self.keys, &self.path, body, doc);
         let is_told = |node| {
             let is_empty = doc.str_of(body, node).is_some_and(|text| text.is_empty());
             doc.is_set(node) && doc.bool_of(node) != Some(false) && !is_empty
@@ -342,7 +335,19 @@ impl EndRule {
     }
 }
 
+/// A value of an event, and what the keys of the texts are made of that it is about.
 type Place = (NodeId, SmallVec<[LanePart; 3]>);
+
+/// Returns the values at a path, each with what stands at `keys` and the element of each `[*]` on its way.
+pub(super) fn keyed(keys: &[Vec<String>], path: &PathPattern, body: &[u8], doc: &Document) -> Vec<Place> {
+    let keys: SmallVec<[LanePart; 3]> = keys.iter().map(|path| part_at(body, doc, path)).collect();
+    let mut places = vec![(NodeId::ROOT, keys)];
+    for wanted in &path.steps {
+        places =
+            places.into_iter().flat_map(|(node, parts)| step_into(wanted, body, doc, node, parts)).collect();
+    }
+    places
+}
 
 fn step_into(
     wanted: &Wanted,
@@ -402,7 +407,8 @@ pub(super) fn event_kind<'a>(body: &'a [u8], doc: &Document) -> Option<Cow<'a, s
     doc.str_at(body, &["type"]).or_else(|| doc.str_at(body, &["event_type"]))
 }
 
-fn fits_event(wanted: Option<&str>, event: Option<&str>, kind: Option<&str>) -> bool {
+/// Tells whether an event is one that a rule is about, by its name or by what it says it is.
+pub(super) fn fits_event(wanted: Option<&str>, event: Option<&str>, kind: Option<&str>) -> bool {
     wanted.is_none_or(|wanted| [event, kind].into_iter().flatten().any(|told| glob(wanted, told)))
 }
 

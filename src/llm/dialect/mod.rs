@@ -3,6 +3,7 @@
 //! All of it is data (`plugins/dialects/*.toml`). A dialect only adds knowledge: a string it does not name is still
 //! seen, on its own, as [`Channel::Metadata`].
 
+mod called;
 mod file;
 mod lane;
 mod marks;
@@ -20,6 +21,8 @@ use std::hash::BuildHasherDefault;
 use std::hash::Hasher;
 use std::sync::Arc;
 
+pub use self::called::Called;
+use self::called::CalledRule;
 pub use self::file::DialectFault;
 pub use self::file::DialectProblem;
 use self::lane::JoinedRule;
@@ -124,6 +127,7 @@ pub struct Dialect {
     apart: Vec<PathPattern>,
     bodies: Vec<String>,
     ends: Vec<lane::EndRule>,
+    called: Vec<CalledRule>,
     asks: Vec<String>,
     steers: Vec<String>,
     terminators: Vec<String>,

@@ -73,7 +73,7 @@ impl Gathered {
             layer: seen.layer,
             decoded: seen.decoded_from.clone(),
             channel: seen.channel.as_str(),
-            place: Place { turn: Some(0), age: Some(0), tool: None },
+            place: of_answer(None),
             span: seen.value.clone(),
             first: true,
         };
@@ -200,15 +200,9 @@ pub fn place(
     document: &Document,
     string: &JsonString,
 ) -> Place {
-    let tool = match channel {
-        Channel::ToolCall | Channel::ToolResult | Channel::ToolDefinition => {
-            tool(text, document, string.node)
-        }
-        Channel::System | Channel::User | Channel::Assistant | Channel::Reasoning | Channel::Metadata => None,
-    };
-    // An answer is one message, whatever its choices.
+    let tool = tool_of(channel, text, document, string);
     if direction == Direction::Response {
-        return Place { turn: Some(0), age: Some(0), tool };
+        return of_answer(tool);
     }
     let path = document.path(text, string.node);
     let message = match path.segments.as_slice() {
@@ -226,10 +220,30 @@ pub fn place(
     }
 }
 
-/// Returns the `name` beside or above a string, in lower case.
+/// Returns where a text of an answer stands: it is one message, whatever its choices.
+pub fn of_answer(tool: Option<Box<str>>) -> Place {
+    Place { turn: Some(0), age: Some(0), tool }
+}
+
+/// Returns the tool that a string of a channel belongs to, where it stands beside or below the tool's name.
+pub fn tool_of(channel: Channel, text: &[u8], document: &Document, string: &JsonString) -> Option<Box<str>> {
+    match channel {
+        Channel::ToolCall | Channel::ToolResult | Channel::ToolDefinition => {
+            tool(text, document, string.node)
+        }
+        Channel::System | Channel::User | Channel::Assistant | Channel::Reasoning | Channel::Metadata => None,
+    }
+}
+
+/// Returns the name of a tool as rules are told it: in lower case; none that is too long for one.
+pub fn told_name(name: &str) -> Option<Box<str>> {
+    (name.len() <= TOOL_BYTES_MAX).then(|| name.to_ascii_lowercase().into())
+}
+
+/// Returns the `name` beside or above a string.
 fn tool(text: &[u8], document: &Document, node: NodeId) -> Option<Box<str>> {
     let above = std::iter::successors(Some(node), |node| document.parent(*node)).take(TOOL_STEPS_MAX + 1);
     let named = |node: NodeId| document.str_of(text, document.child(text, node, "name")?);
     let name = above.skip(1).find_map(named)?;
-    (name.len() <= TOOL_BYTES_MAX).then(|| name.to_ascii_lowercase().into())
+    told_name(&name)
 }

@@ -15,6 +15,7 @@ use crate::policy::inspect::Inspector;
 use crate::policy::inspect::Observation;
 use crate::policy::inspect::body::borders;
 use crate::policy::inspect::body::name_of_secret;
+use crate::policy::inspect::layer2;
 use crate::policy::inspect::member::holds_values;
 use crate::policy::inspect::member::name_of_value;
 use crate::policy::inspect::text::Sheet;
@@ -47,7 +48,8 @@ impl StreamInspector {
         let name = name_of_secret(&payload, document, at).filter(|_| is_message);
         let name =
             name.or_else(|| is_suspect.then(|| name_of_value(&payload, document, string.node, channel))?);
-        let masks = self.scan_alone(inspector, vault, (&name.unwrap_or_default(), &text), channel)?;
+        let stood = (channel, layer2::tool_of(channel, &payload, document, string));
+        let masks = self.scan_alone(inspector, vault, (&name.unwrap_or_default(), &text), stood)?;
         held.edits.extend(masks.into_iter().map(|masked| {
             let range = held.piece.raw_range(cursor.raw_range(masked.range));
             Edit { range, replacement: Written::Json.write(&masked.text) }
@@ -71,7 +73,8 @@ impl StreamInspector {
         }
         let payload = held.payload.clone();
         let mut cursor = RawCursor::new(&payload, string);
-        let masks = self.scan_alone(inspector, vault, (&[], begin), key.channel)?;
+        let tool = self.by_key.get(key).and_then(|slot| self.tool_of(*slot));
+        let masks = self.scan_alone(inspector, vault, (&[], begin), (key.channel, tool))?;
         let masks = masks.into_iter().filter(|masked| masked.origin == Origin::Mask);
         held.edits.extend(masks.map(|masked| {
             let range = held.piece.raw_range(cursor.raw_range(masked.range));
@@ -160,7 +163,8 @@ impl StreamInspector {
             }
             let name = name_of_value(&payload, document, node, channel).unwrap_or_default();
             let digits = payload.get(digits).unwrap_or_default();
-            let masks = self.scan_alone(inspector, vault, (&name, digits), channel)?;
+            let stood = (channel, layer2::tool_of(channel, &payload, document, &number));
+            let masks = self.scan_alone(inspector, vault, (&name, digits), stood)?;
             held.edits.extend(as_number(masks, digits).into_iter().map(|masked| {
                 let range = held.piece.raw_range(number.raw.clone());
                 Edit { range, replacement: Written::Number.write(&masked.text) }

@@ -210,13 +210,13 @@ impl StreamInspector {
         slot: usize,
         findings: &[Finding],
     ) -> Result<Option<usize>, Unreadable> {
-        let channel = self.lanes[slot].channel;
+        let (channel, tool) = (self.lanes[slot].channel, self.tool_of(slot));
         let lane = std::mem::take(&mut self.lanes[slot].lane);
         let names = self.lanes[slot].names.take();
         let value = |range: Range<usize>| {
             lane.value(&range).or_else(|| names.as_ref().and_then(|names| names.value(&range)))
         };
-        let (masks, blocked) = self.judge(inspector, vault, findings, channel, value);
+        let (masks, blocked) = self.judge(inspector, vault, findings, (channel, tool), value);
         let noted = self.parts.note(&self.lanes[slot].borders, &masks, value);
         (self.lanes[slot].lane, self.lanes[slot].names) = (lane, names);
         self.lanes[slot].add(masks);
@@ -239,10 +239,10 @@ impl StreamInspector {
         }
         // What stands behind may be a part of a name, or of another value that is not told yet.
         let until = until.min(self.lanes[slot].judged_to);
-        let channel = self.lanes[slot].channel;
+        let (channel, tool) = (self.lanes[slot].channel, self.tool_of(slot));
         let (finding, value) = heard.map(|heard| (heard.finding, heard.value)).unzip();
         let (told, before) = (self.observations.len(), self.action);
-        self.judge(inspector, vault, finding.as_slice(), channel, |_| value.as_deref());
+        self.judge(inspector, vault, finding.as_slice(), (channel, tool), |_| value.as_deref());
         let told = self.observations.iter_mut().skip(told);
         let actions = told.map(|seen| {
             seen.action = if seen.action == Action::Redact { Action::Monitor } else { seen.action };

@@ -34,7 +34,7 @@ impl StreamInspector {
         for (start, next) in ends {
             let outside = raw.get(from..start).unwrap_or_default();
             if outside.len() > b"data: ".len() {
-                let masks = self.scan_alone(inspector, vault, (&[], outside), Channel::Metadata)?;
+                let masks = self.scan_alone(inspector, vault, (&[], outside), (Channel::Metadata, None))?;
                 held.edits.extend(masks.into_iter().map(|masked| {
                     let range = masked.range.start + from..masked.range.end + from;
                     Edit { range, replacement: Written::Plain.write(&masked.text) }
@@ -89,7 +89,7 @@ impl StreamInspector {
         let is_over = self.by_key.get(&key).is_some_and(|slot| self.lanes[*slot].ended);
         if is_over {
             // Behind another event it may be a text of its own as well.
-            let masks = self.scan_alone(inspector, vault, (&[], &payload), key.channel)?;
+            let masks = self.scan_alone(inspector, vault, (&[], &payload), (key.channel, None))?;
             let (piece, written) = (&held.piece, held.written);
             held.edits
                 .extend(masks.into_iter().map(|masked| edit(piece, written, masked.range, &masked.text)));
@@ -109,7 +109,7 @@ impl StreamInspector {
         held: &mut Held,
     ) -> Result<SmallVec<[usize; 2]>, Stop> {
         let payload = held.payload.clone();
-        let masks = self.scan_alone(inspector, vault, (&[], &payload), Channel::Metadata)?;
+        let masks = self.scan_alone(inspector, vault, (&[], &payload), (Channel::Metadata, None))?;
         held.edits.extend(masks.into_iter().map(|masked| {
             let range = held.piece.raw_range(masked.range);
             Edit { range, replacement: Written::Plain.write(&masked.text) }

@@ -103,6 +103,7 @@ impl StreamInspector {
         inspector.dialect.check_keys(&payload, &document).map_err(Unreadable::from)?;
         let is_counted = self.count(Usage::read(inspector.dialect, &payload, &document));
         self.pin_tools(inspector, vault, &payload, &document)?;
+        self.note_called(inspector, (&payload, &document, event.as_deref()));
         let stop = self.read_strings(inspector, vault, held, (&payload, &document, event.as_deref()))?;
         if stop.is_none() {
             self.scan_borders(inspector, vault, held, &document)?;
@@ -164,6 +165,7 @@ impl StreamInspector {
                 return Err(lone(string).into());
             }
             if let Some(key) = lane {
+                self.note_beside(&key, (payload, document), string);
                 let (text, told) = (document.text(payload, string), self.observations.len());
                 if key.kind == LaneKind::Either {
                     self.scan_begin(inspector, vault, held, (&key, string), &text)?;
@@ -193,6 +195,7 @@ impl StreamInspector {
                 self.scan_string(inspector, vault, held, (document, at), is_suspect)?;
             }
             if let Some(key) = inspector.dialect.stray(event, payload, document, string) {
+                self.note_beside(&key, (payload, document), string);
                 let text = document.text(payload, string);
                 match self.stray(inspector, vault, held, (key, string), (&text, told)) {
                     // The begin of a message would be taken for all of it.
@@ -220,7 +223,7 @@ impl StreamInspector {
         std::mem::swap(sheet.gathered(), &mut self.gathered);
         body::pin_tools(&mut sheet, payload, document);
         std::mem::swap(sheet.gathered(), &mut self.gathered);
-        let (_, blocked) = self.judge(inspector, vault, &[], Channel::ToolDefinition, |_| None);
+        let (_, blocked) = self.judge(inspector, vault, &[], (Channel::ToolDefinition, None), |_| None);
         if blocked.is_some() { Err(Stop::Alone) } else { Ok(()) }
     }
 }

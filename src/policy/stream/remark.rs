@@ -120,7 +120,7 @@ impl StreamInspector {
         let mut findings = inspector.ruleset.scanner.scan(&joined.text, wanted).map_err(Unreadable::from)?;
         findings.retain(|found| joined.within(&found.value).count() > 1);
         let value = |range: Range<usize>| joined.text.get(range);
-        let (masks, blocked) = self.judge(inspector, vault, &findings, Channel::Metadata, value);
+        let (masks, blocked) = self.judge(inspector, vault, &findings, (Channel::Metadata, None), value);
         for masked in masks {
             held.edits.extend(joined.raw(&masked.range).enumerate().map(|(at, range)| {
                 let mask = if at == 0 { masked.text.as_str() } else { "" };

@@ -16,6 +16,8 @@ use crate::policy::inspect::Unreadable;
 use crate::policy::inspect::layer3::Reading;
 use crate::policy::inspect::text::Masked;
 use crate::policy::inspect::text::disjoint;
+use crate::policy::stream::called::Call;
+use crate::policy::stream::called::call_of;
 use crate::policy::stream::joined::Runs;
 use crate::policy::stream::names::Named;
 use crate::policy::stream::sequel::Borders;
@@ -63,6 +65,8 @@ pub(super) struct Slot {
     /// What follows it for the request's system prompt, where that is guarded.
     pub(super) trace: Option<Trace>,
     pub(super) channel: Channel,
+    /// Which call it is a text of, where it is one of a tool.
+    pub(super) call: Option<Call>,
     /// Text given to the lane, in bytes.
     pub(super) fed: usize,
     /// The first half of a character, behind what was given to it: it waits for the second.
@@ -128,6 +132,7 @@ impl Slot {
             names,
             trace,
             channel: key.channel,
+            call: call_of(key),
             kind: key.kind,
             sequel: None,
             is_over: false,
