@@ -36,6 +36,9 @@ use crate::proxy::reject::UPGRADE_FAILED;
 use crate::proxy::reject::UPSTREAM_TIMEOUT;
 use crate::proxy::reject::UPSTREAM_UNREACHABLE;
 use crate::redact::token::Vault;
+use crate::scan::rule::fact::FACTS_MAX;
+use crate::scan::rule::fact::FIRSTS_MAX;
+use crate::scan::rule::fact::Fact;
 use crate::scan::trace::Guarded;
 
 /// The most types that a refusal names.
@@ -104,6 +107,8 @@ pub struct Exchange {
     pub prompt: Prompt,
     /// The same, where its answer must not tell it.
     pub guarded: Option<Arc<Guarded>>,
+    /// What was found in its request, without content: rules look back at it that judge the answer.
+    pub asked: Vec<Fact>,
     /// The A/B test it takes part in.
     pub enrolled: Option<Enrolled>,
     /// Its place in a trace.
@@ -263,6 +268,7 @@ impl Exchange {
             vault,
             prompt: Prompt::default(),
             guarded: None,
+            asked: Vec::new(),
             enrolled: None,
             trace: None,
             outcome: Outcome::default(),
@@ -281,6 +287,13 @@ impl Exchange {
         let prompt = std::mem::take(&mut self.prompt);
         let caller = self.caller.as_ref().map_or("", CallerId::as_str);
         self.guarded = self.rules.prompts.guarded(&self.rules.memo, caller, &prompt);
+    }
+
+    /// Notes what was found in what the caller asks; of more than rules look at in a body, the latest counts.
+    pub fn note_asked(&mut self, found: Vec<Fact>) {
+        self.asked.extend(found);
+        let before = self.asked.len().saturating_sub(FACTS_MAX + FIRSTS_MAX);
+        self.asked.drain(..before);
     }
 
     /// Takes over the caller's request id if it is sane: 1 to 128 visible ASCII characters.

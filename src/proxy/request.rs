@@ -90,6 +90,7 @@ impl Gateway {
         exchange.outcome.request = inspection.observations;
         exchange.outcome.asked = inspection.usage;
         exchange.prompt = inspection.prompt;
+        exchange.note_asked(inspection.facts);
         match (inspection.cleared, inspection.unreadable) {
             (Some(cleared), _) if came.is_some_and(|came| came != *cleared.bytes()) => {
                 if is_signed {
@@ -202,6 +203,7 @@ impl Gateway {
             masker: &self.masker,
             trial: exchange.enrolled.as_ref().map(|enrolled| &enrolled.trial),
             guarded: exchange.guarded.as_deref().filter(|_| direction == Direction::Response),
+            asked: if direction == Direction::Response { &exchange.asked } else { &[] },
             expired: &expired,
             aside: |bytes, work| aside(bytes, work),
         };

@@ -197,6 +197,7 @@ impl Gateway {
             masker: &self.masker,
             trial: exchange.enrolled.as_ref().map(|enrolled| &enrolled.trial),
             guarded: exchange.guarded.as_deref(),
+            asked: &exchange.asked,
             expired: &expired,
             aside: |bytes, work| aside(bytes, work),
         };

@@ -222,6 +222,7 @@ impl Bench {
             masker: &self.office.masker,
             trial: None,
             guarded: None,
+            asked: &[],
             expired: &|| clock.monotonic() >= deadline,
             aside: |_, work| work(),
         };

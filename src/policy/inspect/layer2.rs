@@ -106,6 +106,11 @@ impl Gathered {
         self.facts.is_empty()
     }
 
+    /// Returns what was found, without content.
+    pub fn into_facts(self) -> Vec<Fact> {
+        self.facts.into_list()
+    }
+
     /// Tells where the texts of the facts from `from` on stood.
     pub fn place(&mut self, from: usize, place: &Place) {
         self.facts.places_from(from).for_each(|stood| *stood = place.clone());
@@ -121,6 +126,7 @@ impl Gathered {
             direction: inspector.direction.as_str(),
             dialect: inspector.dialect.name(),
             facts: &self.facts,
+            asked: inspector.asked,
         };
         for fired in inspector.ruleset.layer2.judge(&scene, wanted, &self.fired) {
             self.fired.insert(fired.id);

@@ -49,6 +49,7 @@ use crate::redact::mask::Masker;
 use crate::redact::token::Vault;
 use crate::scan::classifier::Unjudged;
 use crate::scan::lane::LaneError;
+use crate::scan::rule::fact::Fact;
 use crate::scan::scanner::ScanFault;
 use crate::scan::tagger::reading::Late;
 use crate::scan::threat::Confidence;
@@ -164,6 +165,8 @@ pub struct Inspection {
     pub cleared: Option<Cleared>,
     /// What a request tells its model as its operator, to be known again in the answer.
     pub prompt: Prompt,
+    /// What was found, as rules see it and without content: rules look back at it that judge the answer.
+    pub facts: Vec<Fact>,
 }
 
 /// The pins of tools, and the route they are for.
@@ -197,6 +200,8 @@ pub struct Inspector<'a> {
     pub trial: Option<&'a Trial>,
     /// The request's system prompt, where a response must not tell it.
     pub guarded: Option<&'a Guarded>,
+    /// What was found in the request that a response answers.
+    pub asked: &'a [Fact],
     /// Tells whether the time for this body is over.
     pub expired: &'a (dyn Fn() -> bool + Sync),
     /// Does what may take long, where whoever asks has others to serve meanwhile.

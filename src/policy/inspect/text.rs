@@ -377,7 +377,7 @@ impl<'a, 'v> Sheet<'a, 'v> {
             }
         }
         let cleared = Cleared::release(action, bytes);
-        let Self { observations, shadow, usage, opaque_bytes, prompt, .. } = self;
+        let Self { observations, shadow, usage, opaque_bytes, prompt, gathered, .. } = self;
         let documents = self.attachments.told;
         Inspection {
             action,
@@ -389,6 +389,7 @@ impl<'a, 'v> Sheet<'a, 'v> {
             documents,
             cleared,
             prompt,
+            facts: gathered.into_facts(),
         }
     }
 }

@@ -395,6 +395,7 @@ impl Gateway {
             Direction::Request => {
                 exchange.outcome.asked.merge(inspection.usage);
                 exchange.prompt = inspection.prompt;
+                exchange.note_asked(inspection.facts);
             }
             Direction::Response => exchange.outcome.usage.merge(inspection.usage),
         }

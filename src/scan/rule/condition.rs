@@ -36,8 +36,9 @@ pub const CONDITION_BYTES_MAX: usize = 4096;
 pub const NESTING_MAX: usize = 2;
 
 /// What a condition may name, beside the variables that it introduces itself.
-pub const VARIABLES: [&str; 14] = [
+pub const VARIABLES: [&str; 15] = [
     "findings",
+    ASKED,
     "counts",
     "distinct",
     "messages",
@@ -53,6 +54,9 @@ pub const VARIABLES: [&str; 14] = [
     "CRITICAL",
 ];
 
+/// What was found in the request that a body answers.
+const ASKED: &str = "asked";
+
 /// The field of a finding that tells its place in the list.
 const INDEX: &str = "index";
 
@@ -61,6 +65,7 @@ const INDEX: &str = "index";
 pub struct Condition {
     source: String,
     program: Program,
+    looks_back: bool,
 }
 
 /// What is wrong with a condition.
@@ -155,8 +160,14 @@ impl Condition {
             let reason = faults.errors.first().map_or("unknown reason", |fault| fault.msg.as_str());
             ConditionFault::Syntax { reason: reason.to_owned() }
         })?;
-        Limits::default().check(program.expression(), 0)?;
-        Ok(Self { source: source.to_owned(), program })
+        let mut limits = Limits::default();
+        limits.check(program.expression(), 0)?;
+        Ok(Self { source: source.to_owned(), program, looks_back: limits.looks_back })
+    }
+
+    /// Tells whether it is about what was found in the request, too, where it is asked about an answer.
+    pub fn looks_back(&self) -> bool {
+        self.looks_back
     }
 
     /// Returns the condition as it was written.
@@ -201,13 +212,18 @@ fn place_of(value: &Value) -> Option<usize> {
 #[derive(Default)]
 struct Limits {
     own: Vec<String>,
+    looks_back: bool,
 }
 
 impl Limits {
     fn check(&mut self, expression: &IdedExpr, depth: usize) -> Result<(), ConditionFault> {
         match &expression.expr {
             Expr::Unspecified | Expr::Literal(_) => Ok(()),
-            Expr::Ident(name) if VARIABLES.contains(&name.as_str()) || self.own.contains(name) => Ok(()),
+            Expr::Ident(name) if self.own.contains(name) => Ok(()),
+            Expr::Ident(name) if VARIABLES.contains(&name.as_str()) => {
+                self.looks_back |= name == ASKED;
+                Ok(())
+            }
             Expr::Ident(name) => Err(ConditionFault::Unknown { name: name.clone() }),
             Expr::Call(call) => {
                 call.target.iter().try_for_each(|target| self.check(target, depth))?;
@@ -251,7 +267,7 @@ impl Variables {
         let facts = scene.facts.list();
         let beside = beside(facts, known);
         let findings: Vec<Value> =
-            facts.iter().enumerate().map(|(at, fact)| finding(at, fact, known, &beside)).collect();
+            facts.iter().enumerate().map(|(at, fact)| finding(Some(at), fact, known, &beside)).collect();
         let tools: Vec<Value> = scene
             .facts
             .tools
@@ -273,6 +289,7 @@ impl Variables {
         let [counts, distinct] = counts(scene, known);
         let values = [
             ("findings", list(findings)),
+            (ASKED, asked(scene.asked, known)),
             ("counts", counts),
             ("distinct", distinct),
             ("messages", messages(facts, known)),
@@ -314,15 +331,21 @@ fn beside(facts: &[Fact], known: &[Known]) -> Beside {
     beside
 }
 
-/// Returns a finding as conditions see it.
-fn finding(at: usize, fact: &Fact, known: &[Known], all: &Beside) -> Value {
+/// Returns what was found in the request. A condition cannot give it back: what it is about is in the answer.
+fn asked(facts: &[Fact], known: &[Known]) -> Value {
+    let beside = beside(facts, known);
+    list(facts.iter().map(|fact| finding(None, fact, known, &beside)).collect())
+}
+
+/// Returns a finding as conditions see it; one without a place is none of the body's own.
+fn finding(at: Option<usize>, fact: &Fact, known: &[Known], all: &Beside) -> Value {
     let kind = known.get(usize::from(fact.detector.0));
     let counts = fact.place.turn.and_then(|turn| all.get(&turn)).copied().unwrap_or_default();
     let own = |category: Category| usize::from(kind.is_some_and(|kind| kind.category == category));
     let beside = Category::ALL.into_iter().zip(counts).filter(|(category, count)| *count > own(*category));
     let number = |place: Option<u32>| Value::Int(place.map_or(-1, i64::from));
     map([
-        (INDEX, Value::Int(at as i64)),
+        (INDEX, Value::Int(at.and_then(|at| i64::try_from(at).ok()).unwrap_or(-1))),
         ("type", text(kind.map_or("", |kind| &kind.name))),
         ("category", text(kind.map_or("", |kind| kind.category.as_str()))),
         ("severity", Value::Int(kind.map_or(0, |kind| rank(kind.severity)))),

@@ -140,6 +140,11 @@ impl Facts {
         &self.list
     }
 
+    /// Returns the facts alone, for the answer to the body that they are of.
+    pub fn into_list(self) -> Vec<Fact> {
+        self.list
+    }
+
     /// Returns where the texts of the facts from `from` on stood, to be told.
     pub fn places_from(&mut self, from: usize) -> impl Iterator<Item = &mut Place> {
         self.list.iter_mut().skip(from).map(|fact| &mut fact.place)

@@ -113,6 +113,8 @@ pub struct Scene<'a> {
     pub dialect: &'a str,
     /// What was found.
     pub facts: &'a Facts,
+    /// What was found in the request that a body answers.
+    pub asked: &'a [Fact],
 }
 
 /// A rule that fired.
@@ -208,11 +210,13 @@ impl Rules {
     /// Costs nothing where no rule has what it needs. A condition that cannot be evaluated does not hold.
     pub fn judge(&self, scene: &Scene<'_>, wanted: &DetectorSet, before: &DetectorSet) -> Vec<Fired> {
         let seen = Seen::of(scene, &self.known);
+        let seen_before = seen.and(scene.asked, &self.known);
         let mut variables = None;
         let mut fired = Vec::new();
         for (at, rule) in self.rules.iter().enumerate() {
             let id = self.id(at);
-            if !rule.needs.met_by(&seen) || !wanted.contains(id) || before.contains(id) {
+            let seen = if rule.when.looks_back() { &seen_before } else { &seen };
+            if !rule.needs.met_by(seen) || !wanted.contains(id) || before.contains(id) {
                 continue;
             }
             let variables = variables.get_or_insert_with(|| Variables::of(scene, &self.known));
@@ -238,7 +242,7 @@ impl Rules {
                 shown.push(found);
             }
         }
-        let scene = Scene { direction: REQUEST, dialect: GENERIC, facts: &facts };
+        let scene = Scene { direction: REQUEST, dialect: GENERIC, facts: &facts, asked: &[] };
         let fired = self.judge(&scene, wanted, &DetectorSet::default());
         let finding = |fired: Fired| {
             let about = fired.facts.first().and_then(|first| shown.get(*first));

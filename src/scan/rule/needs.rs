@@ -7,6 +7,7 @@ use super::Known;
 use super::Scene;
 use super::fact::CHANNELS;
 use super::fact::DIRECTIONS;
+use super::fact::Fact;
 use crate::scan::threat::Category;
 use crate::scan::threat::Layer;
 use crate::scan::threat::UnknownName;
@@ -57,26 +58,34 @@ impl Needs {
 
 impl Seen {
     pub(super) fn of(scene: &Scene<'_>, known: &[Known]) -> Self {
-        let mut seen = 0;
-        let mut see = |word: &str| seen |= word.parse::<Needs>().map_or(0, |needs| needs.0);
-        see(scene.direction);
+        let mut seen = Self::default();
+        seen.see(scene.direction);
         if !scene.facts.tools.is_empty() {
-            see(TOOLS);
+            seen.see(TOOLS);
         }
         if scene.facts.leaked > 0 {
-            see(LEAKED);
+            seen.see(LEAKED);
         }
-        for fact in scene.facts.list() {
-            see(fact.channel);
-            see(fact.layer.as_str());
+        seen.and(scene.facts.list(), known)
+    }
+
+    /// Adds what facts have.
+    pub(super) fn and(mut self, facts: &[Fact], known: &[Known]) -> Self {
+        for fact in facts {
+            self.see(fact.channel);
+            self.see(fact.layer.as_str());
             if !fact.decoded.0.is_empty() {
-                see(DECODED);
+                self.see(DECODED);
             }
             if let Some(kind) = known.get(usize::from(fact.detector.0)) {
-                see(kind.category.as_str());
+                self.see(kind.category.as_str());
             }
         }
-        Self(seen)
+        self
+    }
+
+    fn see(&mut self, word: &str) {
+        self.0 |= word.parse::<Needs>().map_or(0, |needs| needs.0);
     }
 }
 

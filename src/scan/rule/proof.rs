@@ -133,11 +133,14 @@ impl Trial<'_> {
         let told = |problem| RuleProblem::Scenario { list, example, problem };
         let direction = self.scenario.way().map_err(told)?;
         let facts: Facts = self.scenario.act(self.scanner, search).map_err(told)?;
-        let scene = Scene { direction, dialect: DIALECT, facts: &facts };
+        let asked = self.scenario.act_asked(self.scanner, search).map_err(told)?;
+        let scene = Scene { direction, dialect: DIALECT, facts: &facts, asked: &asked };
         let variables = Variables::of(&scene, self.rules.known());
         let verdict = self.rule.when.judge(&variables);
         let verdict = verdict.map_err(|fault| RuleProblem::Condition { list, example, fault })?;
-        let needed = self.rule.needs.met_by(&Seen::of(&scene, self.rules.known()));
+        let seen = Seen::of(&scene, self.rules.known());
+        let seen = if self.rule.when.looks_back() { seen.and(&asked, self.rules.known()) } else { seen };
+        let needed = self.rule.needs.met_by(&seen);
         match (verdict, list) {
             (Verdict::Holds(_), "finds") if !needed => Err(RuleProblem::Unneeded { example }),
             (Verdict::Fails, "finds") => Err(RuleProblem::Silent { example, streamed }),

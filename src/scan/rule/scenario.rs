@@ -32,6 +32,9 @@ pub struct Scenario {
     /// The messages, in order; each is scanned.
     #[serde(default)]
     pub parts: Vec<Part>,
+    /// The messages of the request that the body answers.
+    #[serde(default)]
+    pub asked: Vec<Part>,
     /// Findings that are there without a text, as of a model.
     #[serde(default)]
     pub findings: Vec<Told>,
@@ -142,19 +145,7 @@ impl Scenario {
 
     /// Acts the scenario out: what `search` finds in its messages, and what it says is there.
     pub(super) fn act(&self, scanner: &Scanner, search: &Search<'_>) -> Result<Facts, ScenarioProblem> {
-        let mut facts = Facts::default();
-        let last = self.parts.iter().enumerate().map(|(at, part)| part.turn.unwrap_or(at as u32)).max();
-        for (at, part) in self.parts.iter().enumerate() {
-            let channel = known(&super::fact::CHANNELS, &part.channel)?;
-            let turn = part.turn.unwrap_or(at as u32);
-            let tool = part.tool.as_deref().map(Box::from);
-            let place = Place { turn: Some(turn), age: last.map(|last| last - turn), tool };
-            let text = part.written(scanner)?;
-            for found in search(scanner, text.as_bytes())? {
-                let value = value_key(text.as_bytes().get(found.value.clone()).unwrap_or_default());
-                facts.push(Fact::of(&found, channel, place.clone()), value);
-            }
-        }
+        let mut facts = facts_of(&self.parts, scanner, search)?;
         for (at, told) in self.findings.iter().enumerate() {
             let channel = known(&super::fact::CHANNELS, &told.channel)?;
             for nth in 0..told.repeat.min(REPEAT_MAX) {
@@ -165,6 +156,33 @@ impl Scenario {
         facts.leaked = self.leaked;
         Ok(facts)
     }
+
+    /// Acts the request out that the body answers.
+    pub(super) fn act_asked(
+        &self,
+        scanner: &Scanner,
+        search: &Search<'_>,
+    ) -> Result<Vec<Fact>, ScenarioProblem> {
+        facts_of(&self.asked, scanner, search).map(Facts::into_list)
+    }
+}
+
+/// Returns what `search` finds in messages.
+fn facts_of(parts: &[Part], scanner: &Scanner, search: &Search<'_>) -> Result<Facts, ScenarioProblem> {
+    let mut facts = Facts::default();
+    let last = parts.iter().enumerate().map(|(at, part)| part.turn.unwrap_or(at as u32)).max();
+    for (at, part) in parts.iter().enumerate() {
+        let channel = known(&super::fact::CHANNELS, &part.channel)?;
+        let turn = part.turn.unwrap_or(at as u32);
+        let tool = part.tool.as_deref().map(Box::from);
+        let place = Place { turn: Some(turn), age: last.map(|last| last - turn), tool };
+        let text = part.written(scanner)?;
+        for found in search(scanner, text.as_bytes())? {
+            let value = value_key(text.as_bytes().get(found.value.clone()).unwrap_or_default());
+            facts.push(Fact::of(&found, channel, place.clone()), value);
+        }
+    }
+    Ok(facts)
 }
 
 /// Writes the scenario for people, a line for each thing that is there.
@@ -184,7 +202,8 @@ impl fmt::Display for Scenario {
             let what = if tool.changed { "changed" } else { "shadowed" };
             format!("tool {}: {what}", tool.name)
         };
-        let lines = self.parts.iter().map(part).chain(self.findings.iter().map(told));
+        let asked = self.asked.iter().map(|asked| format!("after {}", part(asked)));
+        let lines = asked.chain(self.parts.iter().map(part)).chain(self.findings.iter().map(told));
         let leaked = (self.leaked > 0).then(|| format!("{} % of the system prompt", self.leaked));
         let lines: Vec<String> = lines.chain(self.tools.iter().map(tool)).chain(leaked).collect();
         write!(f, "{}: {}", self.direction, lines.join("; "))

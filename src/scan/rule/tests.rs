@@ -64,7 +64,7 @@ fn a_rule_fires_once_where_it_is_about() {
     };
     let wanted: DetectorSet = rules.ids().collect();
     let judge = |facts: &Facts, wanted: &DetectorSet, before: &DetectorSet| {
-        rules.judge(&Scene { direction: "request", dialect: "generic", facts }, wanted, before)
+        rules.judge(&Scene { direction: "request", dialect: "generic", facts, asked: &[] }, wanted, before)
     };
     facts.push(told("b", 0), 1);
     facts.push(told("a", 1), 2);
@@ -74,6 +74,43 @@ fn a_rule_fires_once_where_it_is_about() {
     assert_eq!(judge(&facts, &wanted, &wanted), [], "it fired before");
     assert_eq!(judge(&facts, &DetectorSet::default(), &DetectorSet::default()), [], "it is off");
     assert!(!facts.list()[2].first, "an earlier b had the same value");
+}
+
+#[test]
+fn only_what_looks_back_knows_what_was_asked() {
+    let scanner = pair();
+    let when = "findings.filter(f, f.type == 'b' && findings.exists(g, g.type == 'a' && g.turn < f.turn))";
+    let fired = |text: &str| {
+        let rules = Rules::compile(files(text), scanner.detectors()).unwrap();
+        let fact = |name: &str| Fact {
+            detector: scanner.find(name).unwrap(),
+            confidence: Confidence::MEDIUM,
+            layer: Layer::L1Regex,
+            decoded: Default::default(),
+            channel: if name == "a" { "tool_result" } else { "assistant" },
+            place: Place { turn: Some(0), ..Place::default() },
+            span: 0..0,
+            first: true,
+        };
+        let mut facts = Facts::default();
+        facts.push(fact("b"), 1);
+        let scene = Scene { direction: "response", dialect: "generic", facts: &facts, asked: &[fact("a")] };
+        let fired = rules.judge(&scene, &rules.ids().collect(), &DetectorSet::default());
+        fired.into_iter().map(|fired| fired.facts).collect::<Vec<_>>()
+    };
+    let with = |condition: &str| {
+        let needs = "needs = [\"custom\", \"tool_result\"]";
+        RULE.replace(when, condition).replace("needs = [\"custom\"]", needs)
+    };
+    assert!(RULE.contains(when));
+    let both = "findings.filter(f, f.type == 'b' && asked.exists(g, g.type == 'a'))";
+    assert_eq!(fired(&with(both)), [vec![0]]);
+    assert!(
+        fired(&with("findings.exists(f, f.type == 'b')")).is_empty(),
+        "its needs are of the answer alone"
+    );
+    assert!(fired(&with("findings.filter(f, f.type == 'a' || asked.size() == 0)")).is_empty());
+    assert!(fired(&with("asked.filter(g, g.type == 'a')")).is_empty(), "it is about nothing in the answer");
 }
 
 #[test]

@@ -66,6 +66,7 @@ use portcullis::redact::token::Vault;
 use portcullis::scan::classifier::shelf::Shelf;
 use portcullis::scan::pack;
 use portcullis::scan::rule::Rules;
+use portcullis::scan::rule::fact::Fact;
 use portcullis::scan::scanner::Scanner;
 use portcullis::scan::trace::Guarded;
 
@@ -87,6 +88,8 @@ pub struct Bench {
     pub looks_left: Option<AtomicUsize>,
     /// The system prompt that answers must not tell.
     pub guarded: Option<Guarded>,
+    /// What was found in the request that is answered.
+    pub asked: Vec<Fact>,
 }
 
 /// Who judges, and which way the body goes.
@@ -169,6 +172,7 @@ impl Bench {
             is_late: false,
             looks_left: None,
             guarded: None,
+            asked: Vec::new(),
         }
     }
 
@@ -191,6 +195,7 @@ impl Bench {
             masker: &self.masker,
             trial: None,
             guarded: self.guarded.as_ref(),
+            asked: &self.asked,
             expired: &|| self.is_late || self.looks_left.as_ref().is_some_and(takes_the_last),
             aside: |_, work| work(),
         })
