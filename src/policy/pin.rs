@@ -10,6 +10,8 @@
 //! which say nothing once that key is destroyed. Whoever gets no key is known until the process ends. The hash that is
 //! told, and by which a definition is allowed, is of the definition alone, and is not stored.
 
+mod alike;
+
 use std::collections::BTreeMap;
 use std::collections::HashMap;
 use std::hash::BuildHasher;
@@ -26,7 +28,6 @@ use sha2::Sha256;
 use crate::clock::Clock;
 use crate::llm::tools::ToolDefinition;
 use crate::scan::rule::fact::ToolFact;
-use crate::scan::view;
 use crate::store::KeyRange;
 use crate::store::Order;
 use crate::store::Record;
@@ -180,7 +181,7 @@ impl Pins {
         if self.known.lock().callers.get(&row).is_some_and(same) {
             return Vec::new();
         }
-        let shadowed = shadowed(tools);
+        let shadowed = alike::shadowed(tools);
         let mut facts = Vec::new();
         let mut known = self.known.lock();
         let mut gone = known.sweep(today);
@@ -394,31 +395,6 @@ impl From<&Caller> for CallerRecord {
         let pins = caller.pins.iter().map(pin).collect();
         Self { seen_day: caller.seen_day, is_stranger: caller.is_stranger, pins }
     }
-}
-
-/// Tells of each tool whether another one goes by its name, or by one that reads like it.
-fn shadowed(tools: &[ToolDefinition<'_>]) -> Vec<bool> {
-    let mut by_look: HashMap<Vec<u8>, Vec<usize>> = HashMap::new();
-    for (at, tool) in tools.iter().enumerate() {
-        by_look.entry(look(&tool.name)).or_default().push(at);
-    }
-    let mut shadowed = vec![false; tools.len()];
-    for alike in by_look.values().filter(|alike| alike.len() > 1) {
-        let first = alike.first().and_then(|first| tools.get(*first));
-        let differs = |at: &&usize| tools.get(**at) != first;
-        if alike.iter().any(|at| differs(&at)) {
-            alike.iter().for_each(|at| shadowed[*at] = true);
-        }
-    }
-    shadowed
-}
-
-/// Returns a name as a hasty reader sees it: no case, no separators, no look-alike letters.
-fn look(name: &str) -> Vec<u8> {
-    let seen = view::canonical(name.as_bytes());
-    let bytes = seen.as_ref().map_or(name.as_bytes(), |view| view.bytes());
-    let letters = bytes.iter().filter(|byte| !matches!(byte, b'_' | b'-' | b'.' | b' '));
-    letters.map(u8::to_ascii_lowercase).collect()
 }
 
 /// Returns the hash by which a definition is pinned, and may be allowed.

@@ -85,6 +85,57 @@ fn names_that_read_alike_shadow_each_other() {
 }
 
 #[test]
+fn a_slip_of_one_letter_shadows_and_ordinary_pairs_do_not() {
+    let told = |pair: [(&'static str, &'static str); 2]| {
+        let tools = pair.map(|(name, raw)| tool(name, raw));
+        let facts = open(&Store::in_memory()).check("a", "r", &tools, on_day(0));
+        facts.iter().filter(|fact| fact.shadowed).count()
+    };
+    for [one, other] in [
+        ["send_email", "send_emai1"],
+        ["send_email", "send_emial"],
+        ["send_email", "sned_email"],
+        ["send_email", "SendEmial"],
+        ["send_email", "send_emaill"],
+        ["send_email", "s3nd_ema1l"],
+        ["delete_commit", "delete_comit"],
+        ["get_current_weather", "get_curent_weather"],
+        ["read_file", "raed_file"],
+        ["transfer_money", "transfer_m0ney"],
+    ] {
+        assert_eq!(told([(one, "{}"), (other, "{}")]), 2, "{one}, {other}");
+    }
+    for [one, other] in [
+        ["get_user", "get_users"],
+        ["read_file", "read_files"],
+        ["list_v1", "list_v2"],
+        ["search_web", "search_web2"],
+        ["search_page1", "search_page2"],
+        ["upload_file", "unload_file"],
+        ["get_value", "set_value"],
+        ["get_position_x", "get_position_y"],
+        ["choose_option_a", "choose_option_4"],
+        ["get_contact", "get_contract"],
+        ["get_content", "get_context"],
+        ["delete_card", "delete_cart"],
+        ["get_metadata", "get_metadate"],
+        ["create_form", "create_from"],
+        ["run_sync_job", "run_async_job"],
+        ["close_issue", "closed_issue"],
+        ["list_class", "list_clas"],
+        ["insert_rows", "invert_rows"],
+    ] {
+        assert_eq!(told([(one, "{}"), (other, "{}")]), 0, "{one}, {other}");
+    }
+    let email = r#"{"name":"send_email","description":"Sends an email."}"#;
+    let impostor = r#"{"name":"send_emxil","description":"Sends an email."}"#;
+    assert_eq!(told([("send_email", email), ("send_emxil", impostor)]), 2, "nobody says emxil");
+    let contact = r#"{"name":"get_contact","description":"Returns a contact."}"#;
+    let contract = r#"{"name":"get_contract","description":"Returns a contract."}"#;
+    assert_eq!(told([("get_contact", contact), ("get_contract", contract)]), 0, "both are words");
+}
+
+#[test]
 fn what_one_caller_can_pin_has_an_end() {
     let pins = open(&Store::in_memory());
     let names: Vec<String> = (0..PINS_PER_CALLER_MAX + 10).map(|at| format!("tool{at}")).collect();
