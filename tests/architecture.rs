@@ -143,7 +143,11 @@ const ONLY_IN: &[(&str, &[&str], &str)] = &[
         &["scan/engine.rs", "scan/engine/cache.rs"],
         "its scratch and its streams need taming, once",
     ),
-    ("sled::", &["store/mod.rs", "store/sled.rs"], "its flush does not reach the disk: only its home knows"),
+    (
+        "sled::",
+        &["store/mod.rs", "store/sled.rs", "store/sled/"],
+        "its flush does not reach the disk: only its home knows",
+    ),
     (
         "pingora",
         &["admin/adapter.rs", "app/", "proxy/", "tls/"],

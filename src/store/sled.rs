@@ -1,4 +1,4 @@
-//! State on disk: the only file that knows sled.
+//! State on disk: this file and those below it alone know sled.
 //!
 //! One tree holds every table, each key behind its table's name, so that sled's atomic batch of one tree is
 //! an atomic batch over all tables. `flush` of sled 0.34 is no more than `sync_file_range`: it neither syncs
@@ -10,6 +10,7 @@
 //! has proven written was kept in memory: [`Backend::tend`] opens the directory anew and applies those batches again, in their
 //! order, so that nothing that was taken is lost. Until then writes fail at once.
 
+mod opened;
 mod room;
 
 use std::collections::BTreeMap;
@@ -31,6 +32,10 @@ use parking_lot::Mutex;
 use parking_lot::RwLock;
 use tokio::sync::watch;
 
+use self::opened::Opened;
+use self::opened::broken;
+use self::opened::full_key;
+use self::opened::tables;
 use self::room::Room;
 use super::Backend;
 use super::Batch;
@@ -43,12 +48,8 @@ use super::Visit;
 use super::archive::Archive;
 
 const NAME: &str = "sled";
-const TREE: &str = "tables";
-/// Beside the tables: what is written to find out whether the disk takes anything. No table's name begins with a NUL.
-const PROBE: &[u8] = b"\0probe";
 /// How much of it is kept in memory where nobody says.
 const CACHE_BYTES: u64 = 32 << 20;
-const FLUSH_EVERY_MS: u64 = 500;
 /// How much may be kept in memory that no flush has proven written.
 const UNPROVEN_BYTES_MAX: usize = 4 << 20;
 /// How much has to be free before a directory is opened anew: sled cannot even be opened on a full disk.
@@ -57,9 +58,6 @@ const REOPEN_FREE_BYTES_MIN: u64 = 4 << 20;
 const REOPEN_WAIT_MAX: Duration = Duration::from_secs(1);
 /// How often a write is probed after the last batch: sled writes behind, and the first probe may come before.
 const PROBES_PER_WRITE: u32 = 2;
-/// How often it is tried to get the lock that the database before has just let go of.
-const LOCK_TRIES_MAX: u32 = 50;
-const LOCK_TRY_EVERY: Duration = Duration::from_millis(20);
 
 struct Sled {
     directory: PathBuf,
@@ -75,11 +73,6 @@ struct Sled {
     /// Whether the last sync failed.
     is_unsynced: AtomicBool,
     synced_blobs: Mutex<BTreeSet<OsString>>,
-}
-
-struct Opened {
-    database: sled::Db,
-    tree: sled::Tree,
 }
 
 struct Writes {
@@ -125,66 +118,6 @@ pub fn open_sled_within(directory: &Path, cache_bytes: u64) -> Result<Store, Sto
     });
     store.know(tables);
     Ok(store)
-}
-
-/// Returns the names of all tables, from the first key of each.
-fn tables(tree: &sled::Tree) -> Result<BTreeSet<String>, StoreError> {
-    // Behind the probe, whose name is empty.
-    let (mut names, mut from) = (BTreeSet::new(), vec![1]);
-    while let Some(entry) = tree.range(from..).next() {
-        let (key, _) = entry.map_err(broken)?;
-        let name: Vec<u8> = key.iter().copied().take_while(|byte| *byte != 0).collect();
-        names.insert(String::from_utf8_lossy(&name).into_owned());
-        // Behind every key of this table, whose names end with a NUL.
-        from = name;
-        from.push(1);
-    }
-    Ok(names)
-}
-
-impl Opened {
-    fn open(directory: &Path, cache_bytes: u64) -> Result<Self, StoreError> {
-        let settings = sled::Config::new()
-            .path(directory)
-            .cache_capacity(cache_bytes)
-            .flush_every_ms(Some(FLUSH_EVERY_MS));
-        let database = settings.open().map_err(|error| match error {
-            sled::Error::Io(io) if io.to_string().contains("could not acquire lock") => {
-                StoreError::InUse { path: directory.to_owned() }
-            }
-            other => broken(other),
-        })?;
-        let tree = database.open_tree(TREE).map_err(broken)?;
-        Ok(Self { database, tree })
-    }
-
-    /// Opens a directory that this process has just closed.
-    fn open_again(directory: &Path, cache_bytes: u64) -> Result<Self, StoreError> {
-        for _ in 1..LOCK_TRIES_MAX {
-            match Self::open(directory, cache_bytes) {
-                Err(StoreError::InUse { .. }) => std::thread::sleep(LOCK_TRY_EVERY),
-                opened => return opened,
-            }
-        }
-        Self::open(directory, cache_bytes)
-    }
-
-    fn apply(&self, batch: &Batch) -> Result<(), StoreError> {
-        let mut changes = sled::Batch::default();
-        for change in batch.changes() {
-            let key = full_key(&change.table, &change.key);
-            match &change.value {
-                Some(value) => changes.insert(key, value.as_slice()),
-                None => changes.remove(key),
-            }
-        }
-        self.tree.apply_batch(changes).map_err(broken)
-    }
-
-    /// Writes a probe. Sled does not write what is there already, so each has a number.
-    fn probe(&self, number: u64) -> Result<(), StoreError> {
-        self.tree.insert(PROBE, &number.to_be_bytes()).map(|_| ()).map_err(broken)
-    }
 }
 
 impl Writes {
@@ -452,20 +385,8 @@ impl Backend for Sled {
     }
 }
 
-/// Returns a key behind its table's name; the NUL keeps `a` apart from `ab`.
-fn full_key(table: &str, key: &[u8]) -> Vec<u8> {
-    [table.as_bytes(), &[0], key].concat()
-}
-
 fn failed(source: io::Error) -> StoreError {
     StoreError::Backend { backend: NAME, source }
-}
-
-fn broken(error: sled::Error) -> StoreError {
-    failed(match error {
-        sled::Error::Io(io) => io,
-        other => io::Error::other(other),
-    })
 }
 
 #[cfg(test)]
