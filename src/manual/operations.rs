@@ -129,6 +129,9 @@
 //! until there is room. On file systems that cannot keep room (`fallocate`), and where a disk breaks, writing fails halfway:
 //! then the store is opened anew once 4 MiB are free, with all that was taken before.
 //!
+//! On a full disk (less than 4 MiB free, and twice what the store's newest `snap.…` has) the store is not opened: the start
+//! is refused, says how much is missing, and leaves everything as it is. The file `audit/reserve` may be removed for it.
+//!
 //! Queries and live streams of the audit log go on meanwhile with what was taken in before; a page that may miss the newest
 //! entries says `complete: false`. An export of a data subject is itself recorded, and answers 503 as long as it cannot be.
 //!

@@ -89,6 +89,19 @@ pub enum StoreError {
         /// The directory that was to be opened.
         path: PathBuf,
     },
+    /// There is no room to open the directory, which was left as it is: make room.
+    #[error(
+        "the state in {} was not opened, and left as it is: its disk has {} KiB free, and opening takes up to {} KiB: make \
+         room", path.display(), free_bytes >> 10, needed_bytes >> 10
+    )]
+    Full {
+        /// The directory that was to be opened.
+        path: PathBuf,
+        /// How much is free.
+        free_bytes: u64,
+        /// How much has to be.
+        needed_bytes: u64,
+    },
     /// The backend failed to read or write.
     #[error("the {backend} store failed: {source}")]
     Backend {

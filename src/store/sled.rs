@@ -35,6 +35,7 @@ use tokio::sync::watch;
 use self::opened::Opened;
 use self::opened::broken;
 use self::opened::full_key;
+use self::opened::look_for_room;
 use self::opened::tables;
 use self::room::Room;
 use super::Backend;
@@ -48,12 +49,12 @@ use super::Visit;
 use super::archive::Archive;
 
 const NAME: &str = "sled";
+/// The name of the file that is sled's log.
+const LOG: &str = "db";
 /// How much of it is kept in memory where nobody says.
 const CACHE_BYTES: u64 = 32 << 20;
 /// How much may be kept in memory that no flush has proven written.
 const UNPROVEN_BYTES_MAX: usize = 4 << 20;
-/// How much has to be free before a directory is opened anew: sled cannot even be opened on a full disk.
-const REOPEN_FREE_BYTES_MIN: u64 = 4 << 20;
 /// How long it is waited for those who read; it is tried again after that.
 const REOPEN_WAIT_MAX: Duration = Duration::from_secs(1);
 /// How often a write is probed after the last batch: sled writes behind, and the first probe may come before.
@@ -92,7 +93,8 @@ struct Writes {
 /// Opens the state in a directory, which is made if need be.
 ///
 /// # Errors
-/// [`StoreError::InUse`] when another process has it open; [`StoreError::Backend`] for everything else.
+/// [`StoreError::InUse`] when another process has it open; [`StoreError::Full`] when there is no room to open it;
+/// [`StoreError::Backend`] for everything else.
 pub fn open_sled(directory: &Path) -> Result<Store, StoreError> {
     open_sled_within(directory, CACHE_BYTES)
 }
@@ -211,10 +213,7 @@ impl Sled {
 
     /// Opens the directory anew, and applies what was not proven written.
     fn reopen(&self) -> Result<(), StoreError> {
-        let disk = rustix::fs::statvfs(&self.directory).map_err(|error| failed(error.into()))?;
-        if disk.f_bavail.saturating_mul(disk.f_frsize) < REOPEN_FREE_BYTES_MIN {
-            return Err(failed(io::ErrorKind::StorageFull.into()));
-        }
+        look_for_room(&self.directory)?;
         // Wakes those who wait for a flush that never comes.
         let _ = self.with(|opened| opened.probe(u64::MAX));
         let busy = || failed(io::ErrorKind::ResourceBusy.into());
@@ -233,7 +232,7 @@ impl Sled {
 
     fn sync(&self) -> Result<(), StoreError> {
         self.flush()?;
-        let log = File::open(self.directory.join("db")).map_err(failed)?;
+        let log = File::open(self.directory.join(LOG)).map_err(failed)?;
         log.sync_data().map_err(failed)?;
         self.sync_blobs().map_err(failed)
     }

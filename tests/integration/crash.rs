@@ -131,16 +131,7 @@ pub fn recorded(folder: &Path) -> BTreeSet<String> {
 fn a_state_directory_in_use_is_refused_in_words() {
     let upstream = Upstream::start(vec![Step::Send(answer())]);
     let gateway = Gateway::start(&config(&upstream, ""));
-    let second = Command::new(env!("CARGO_BIN_EXE_portcullis"))
-        .args(["run", "--config"])
-        .arg(gateway.directory().join("gateway.toml"))
-        .env("PORTCULLIS__PROXY__LISTEN", "127.0.0.1:0")
-        .env("PORTCULLIS__ADMIN__LISTEN", "127.0.0.1:0")
-        .env("PORTCULLIS__STORE__PATH", gateway.directory().join("state"))
-        .output()
-        .expect("the program was built");
-    let said = String::from_utf8_lossy(&second.stderr).into_owned();
-    assert_eq!(second.status.code(), Some(1), "{said}");
+    let said = refused_start(&gateway);
     assert!(said.contains("in use by another process"), "{said}");
     assert_eq!(exchange(gateway.proxy, &post("/v1/chat/completions", "", BODY)).status, 200);
 }
@@ -192,6 +183,54 @@ fn a_full_disk_degrades_health_refuses_traffic_and_heals_by_itself() {
     let holds = ask(&gateway, "/api/v1/legal-holds").json();
     let entities = holds.as_array().expect("holds").iter().map(|hold| hold["entity_id"].clone());
     assert_eq!(entities.collect::<Vec<_>>(), ["before", "after"]);
+}
+
+/// The process may end while the disk is full, by itself or not, and be started again before there is room.
+#[test]
+fn a_start_on_a_full_disk_is_refused_and_loses_nothing() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let Some(disk) = SmallDisk::mount(&directory.path().join("state")) else {
+        // Only root may mount; a unit test of the store does the same, where it may.
+        return;
+    };
+    let upstream = Upstream::start(vec![Step::Send(answer())]);
+    let file = directory.path().join("gateway.toml");
+    let settings = "segment_bytes = 65536\nreserve_bytes = 1048576\nlow_water_bytes = 4194304";
+    fs::write(&file, config(&upstream, settings)).expect("the directory is writable");
+    let mut gateway = Gateway::launched(directory, vec!["--config".to_owned(), file.display().to_string()]);
+    // Unmounted before the gateway's directory is removed.
+    let disk = disk;
+    for (round, signal) in ["KILL", "TERM"].into_iter().enumerate() {
+        assert_eq!(hold(&gateway, signal), 201);
+        disk.fill();
+        gateway.signal(signal);
+        gateway.wait_for_end();
+        // What the gateway gave up of its reserve, too.
+        disk.fill();
+        for _ in 0..2 {
+            let said = refused_start(&gateway);
+            assert!(said.contains("make room"), "{said}");
+        }
+        disk.empty();
+        gateway.crash_and_restart();
+        let holds = ask(&gateway, "/api/v1/legal-holds").json();
+        assert_eq!(holds.as_array().expect("holds").len(), round + 1, "{holds}");
+    }
+}
+
+/// Starts the program once more on the directory of a gateway, which is to be refused; returns what it says.
+fn refused_start(gateway: &Gateway) -> String {
+    let output = Command::new(env!("CARGO_BIN_EXE_portcullis"))
+        .args(["run", "--config"])
+        .arg(gateway.directory().join("gateway.toml"))
+        .env("PORTCULLIS__PROXY__LISTEN", "127.0.0.1:0")
+        .env("PORTCULLIS__ADMIN__LISTEN", "127.0.0.1:0")
+        .env("PORTCULLIS__STORE__PATH", gateway.directory().join("state"))
+        .output()
+        .expect("the program was built");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    said
 }
 
 /// Where that is wanted traffic goes on, and no exchange is lost without being counted.

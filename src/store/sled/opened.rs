@@ -1,18 +1,36 @@
 //! An opened directory of sled's.
+//!
+//! Opening writes: sled clears what lies behind the last entry of its log that it can read, and writes down where all pages
+//! are, in a file `snap.NUMBER.generating` that gets its name once it is whole. On a full disk that file stays empty, and sled
+//! takes it for the newest one ever after, and itself for damaged. Hence two precautions: a directory whose disk is full is
+//! not opened, and what was not finished is removed before. Nothing is lost by the second: the file before it and the log
+//! behind that are there until the new one has its name, and are read again.
+//!
+//! A copy of the log, to go back to where an opening fails, was thought of: it takes the room that is missing, and minutes for
+//! a large store. Nor is the audit log's reserve given up for it: a gateway whose disk is full could record nothing for long.
 
 use std::collections::BTreeSet;
+use std::fs::File;
+use std::fs::TryLockError;
 use std::io;
 use std::path::Path;
 use std::time::Duration;
 
 use super::Batch;
+use super::LOG;
 use super::StoreError;
 use super::failed;
+use super::room;
 
 const TREE: &str = "tables";
 /// Beside the tables: what is written to find out whether the disk takes anything. No table's name begins with a NUL.
 const PROBE: &[u8] = b"\0probe";
 const FLUSH_EVERY_MS: u64 = 500;
+/// How much has to be free before a directory is opened.
+const OPEN_FREE_BYTES_MIN: u64 = 4 << 20;
+/// How the names of the files begin that say where all pages are, and how they end as long as they are not whole.
+const SNAPSHOT: &str = "snap.";
+const UNFINISHED: &str = ".generating";
 /// How often it is tried to get the lock that the database before has just let go of.
 const LOCK_TRIES_MAX: u32 = 50;
 const LOCK_TRY_EVERY: Duration = Duration::from_millis(20);
@@ -24,7 +42,13 @@ pub(super) struct Opened {
 }
 
 impl Opened {
+    /// Opens a directory, and leaves it as it is where there is no room for that.
+    ///
+    /// # Errors
+    /// [`StoreError::InUse`], [`StoreError::Full`], and what sled fails at.
     pub(super) fn open(directory: &Path, cache_bytes: u64) -> Result<Self, StoreError> {
+        remove_unfinished(directory)?;
+        look_for_room(directory)?;
         let settings = sled::Config::new()
             .path(directory)
             .cache_capacity(cache_bytes)
@@ -66,6 +90,53 @@ impl Opened {
     pub(super) fn probe(&self, number: u64) -> Result<(), StoreError> {
         self.tree.insert(PROBE, &number.to_be_bytes()).map(|_| ()).map_err(broken)
     }
+}
+
+/// Removes what an opening has left that did not come to its end. Whoever opens a directory locks its log.
+fn remove_unfinished(directory: &Path) -> Result<(), StoreError> {
+    let log = match File::options().write(true).open(directory.join(LOG)) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        log => log.map_err(failed)?,
+    };
+    match log.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => return Err(StoreError::InUse { path: directory.to_owned() }),
+        // Sled will say the same.
+        Err(TryLockError::Error(_)) => return Ok(()),
+    }
+    for (name, _) in snapshots(directory).map_err(failed)? {
+        if name.ends_with(UNFINISHED) {
+            std::fs::remove_file(directory.join(name)).map_err(failed)?;
+        }
+    }
+    Ok(())
+}
+
+/// Tells whether there is room to open a directory: for what sled always writes, and for another file of all pages, which
+/// may be larger than the last one.
+pub(super) fn look_for_room(directory: &Path) -> Result<(), StoreError> {
+    let snapshots = snapshots(directory).map_err(failed)?;
+    let newest_bytes = snapshots.into_iter().map(|(_, bytes)| bytes).max().unwrap_or(0);
+    let needed_bytes = OPEN_FREE_BYTES_MIN.saturating_add(newest_bytes.saturating_mul(2));
+    let free_bytes = room::free_bytes(directory).map_err(failed)?;
+    match free_bytes < needed_bytes {
+        true => Err(StoreError::Full { path: directory.to_owned(), free_bytes, needed_bytes }),
+        false => Ok(()),
+    }
+}
+
+/// Returns the names of the files that say where all pages are, and their lengths in bytes.
+fn snapshots(directory: &Path) -> io::Result<Vec<(String, u64)>> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(directory)? {
+        let entry = entry?;
+        if let Ok(name) = entry.file_name().into_string()
+            && name.starts_with(SNAPSHOT)
+        {
+            found.push((name, entry.metadata()?.len()));
+        }
+    }
+    Ok(found)
 }
 
 /// Returns the names of all tables, from the first key of each.

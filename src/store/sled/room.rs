@@ -34,7 +34,7 @@ pub(super) struct Room {
 impl Room {
     /// The room of the log in a directory: none as yet.
     pub(super) fn of(directory: &Path) -> Self {
-        Self { directory: directory.to_owned(), log: directory.join("db"), end: 0, kept_to: 0 }
+        Self { directory: directory.to_owned(), log: directory.join(super::LOG), end: 0, kept_to: 0 }
     }
 
     /// Makes sure that a batch of so many bytes has room, and what is unproven.
@@ -43,8 +43,7 @@ impl Room {
     /// [`io::ErrorKind::StorageFull`]: there is none.
     pub(super) fn keep(&mut self, bytes: u64) -> io::Result<()> {
         if bytes >= BLOB_BYTES_MIN {
-            let disk = rustix::fs::statvfs(&self.directory)?;
-            if disk.f_bavail.saturating_mul(disk.f_frsize) < bytes.saturating_mul(FREE_PER_BYTE) {
+            if free_bytes(&self.directory)? < bytes.saturating_mul(FREE_PER_BYTE) {
                 return Err(io::ErrorKind::StorageFull.into());
             }
         }
@@ -71,4 +70,10 @@ impl Room {
             Err(_) => Ok(()),
         }
     }
+}
+
+/// Returns how many bytes are free where a directory is.
+pub(super) fn free_bytes(directory: &Path) -> io::Result<u64> {
+    let disk = rustix::fs::statvfs(directory)?;
+    Ok(disk.f_bavail.saturating_mul(disk.f_frsize))
 }

@@ -96,6 +96,37 @@ fn a_disk_that_was_full_loses_nothing_that_was_taken_and_is_written_to_again() {
     assert_eq!(has_all(&open_sled(&folder).unwrap()), [true, true, false]);
 }
 
+#[test]
+fn a_directory_on_a_full_disk_is_left_as_it_is() {
+    let Some(disk) = SmallDisk::mount() else { return };
+    let folder = disk.0.path().join("store");
+    open_sled(&folder).unwrap().commit_durable(&one(b"k", b"1".to_vec())).unwrap();
+    let state = || {
+        let files = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path());
+        let read =
+            files.filter(|path| path.is_file()).map(|path| (path.clone(), std::fs::read(path).unwrap()));
+        read.collect::<BTreeMap<PathBuf, Vec<u8>>>()
+    };
+    let before = state();
+    disk.fill();
+    let Err(refused) = open_sled(&folder) else { panic!("it was opened") };
+    assert!(matches!(&refused, StoreError::Full { path, .. } if *path == folder), "{refused:?}");
+    assert!(state() == before, "something was written");
+    disk.empty();
+    assert_eq!(open_sled(&folder).unwrap().get("t", b"k").unwrap(), Some(b"1".to_vec()));
+}
+
+/// Earlier releases opened a directory on a full disk, and sled left a file behind that it stumbles over.
+#[test]
+fn what_an_opening_left_unfinished_is_no_damage() {
+    let folder = tempfile::tempdir().unwrap();
+    open_sled(folder.path()).unwrap().commit_durable(&one(b"k", b"1".to_vec())).unwrap();
+    let left = folder.path().join("snap.0000000000FFFFFF.generating");
+    std::fs::write(&left, b"").unwrap();
+    assert_eq!(open_sled(folder.path()).unwrap().get("t", b"k").unwrap(), Some(b"1".to_vec()));
+    assert!(!left.exists());
+}
+
 /// Sled parts a leaf of more than sixteen keys when somebody looks at it, also who only reads, and fails him if it cannot.
 #[test]
 fn what_is_there_is_read_while_the_disk_is_full() {
