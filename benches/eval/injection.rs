@@ -1,9 +1,8 @@
-//! Attacks found and harmless texts left alone: by source, transformed, deep in documents, per ten kilobytes.
+//! Attacks found and harmless texts left alone: by source, transformed, deep in documents.
 
 use std::collections::BTreeMap;
 
 use portcullis::scan::classifier::Origin;
-use portcullis::scan::threat::Category;
 use portcullis::scan::threat::Confidence;
 use serde_json::Value;
 use serde_json::json;
@@ -182,42 +181,4 @@ fn documents(long: &[Text], bytes: usize) -> Vec<String> {
         }
     }
     documents
-}
-
-/// Counts findings in long harmless texts for each ten kilobytes.
-pub fn per_bytes(layers: &Layers, long: &[Text], report: &mut Report) {
-    let mut counts: BTreeMap<(String, &str), (usize, [usize; 4])> = BTreeMap::new();
-    for row in long {
-        let count = counts.entry((row.kind.clone(), &row.source)).or_default();
-        count.0 += row.text.len();
-        let patterns = layers.patterns(&row.text);
-        let sure = |category: Category, least: Confidence| {
-            let about = |id| layers.category(id) == Some(category);
-            patterns.iter().filter(|it| about(it.detector) && it.confidence >= least).count()
-        };
-        let learned = layers.learned(&row.text, origin(row), &patterns);
-        count.1[0] += sure(Category::Secrets, Confidence::MEDIUM);
-        count.1[1] += sure(Category::Injection, Confidence::HIGH);
-        count.1[2] += usize::from(learned.as_ref().is_some_and(|it| it.confidence >= Confidence::HIGH));
-        count.1[3] += usize::from(learned.is_some());
-    }
-    let rate = |bytes: usize, count: usize| format!("{:.4}", count as f64 * 10_000.0 / bytes as f64);
-    let line = |((kind, source), (bytes, found)): (&(String, &str), &(usize, [usize; 4]))| {
-        let mut line = vec![kind.clone(), (*source).to_owned(), format!("{}", bytes / 1000)];
-        line.extend(found.iter().map(|count| rate(*bytes, *count)));
-        line
-    };
-    let lines: Vec<Vec<String>> = counts.iter().map(line).collect();
-    let value = |((kind, source), (bytes, found)): (&(String, &str), &(usize, [usize; 4]))| {
-        json!({ "kind": kind, "source": source, "bytes": bytes, "secrets": found[0], "injection_l1_high": found[1],
-            "injection_l3_high": found[2], "injection_l3": found[3] })
-    };
-    let values: Vec<Value> = counts.iter().map(value).collect();
-    report.table(
-        "False positives for each 10 kB of harmless text",
-        "Layer 3 reports once for each text.",
-        &["kind", "source", "kB", "secrets", "injection l1 high", "injection l3 high", "injection l3 any"],
-        &lines,
-        json!(values),
-    );
 }

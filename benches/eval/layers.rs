@@ -2,6 +2,7 @@
 
 use std::error::Error;
 use std::path::Path;
+use std::sync::Arc;
 
 use portcullis::scan::classifier::Origin;
 use portcullis::scan::classifier::Signals;
@@ -20,11 +21,11 @@ use portcullis::scan::threat::Finding;
 /// Everything that looks at a text.
 pub struct Layers {
     /// Layer 1.
-    pub scanner: Scanner,
+    pub scanner: Arc<Scanner>,
     /// Layer 2.
-    pub rules: Rules,
+    pub rules: Arc<Rules>,
     /// Layer 3.
-    pub shelf: Shelf,
+    pub shelf: Arc<Shelf>,
     all: DetectorSet,
 }
 
@@ -56,7 +57,7 @@ impl Layers {
         let rules = Rules::compile_beside(pack::builtin_rules(), scanner.detectors(), shelf.kinds())
             .map_err(|it| told(it.iter().map(ToString::to_string).collect()))?;
         let all = scanner.all().iter().chain(shelf.ids()).chain(rules.ids()).collect();
-        Ok(Self { scanner, rules, shelf, all })
+        Ok(Self { scanner: Arc::new(scanner), rules: Arc::new(rules), shelf: Arc::new(shelf), all })
     }
 
     /// Returns what patterns find; a text that cannot be judged has nothing.

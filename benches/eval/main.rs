@@ -10,6 +10,8 @@ use std::fs;
 use std::io::Write as _;
 use std::path::Path;
 
+mod alarms;
+mod gateway;
 mod injection;
 mod layers;
 mod measure;
@@ -21,6 +23,7 @@ mod spans;
 mod speed;
 mod transform;
 
+use gateway::Gateway;
 use layers::Layers;
 use report::Report;
 
@@ -48,12 +51,14 @@ fn main() -> Result<(), Box<dyn Error>> {
     injection::by_source(&layers, &rows, &mut report);
     near::measure(&layers, &mut report)?;
     injection::transforms(&layers, &rows, &mut report);
-    injection::needles(&layers, &rows, &rows::long(&shared)?, &mut report);
-    injection::per_bytes(&layers, &rows::long(&shared)?, &mut report);
+    let long = rows::long(&shared)?;
+    injection::needles(&layers, &rows, &long, &mut report);
+    let gateway = Gateway::shipped(&layers)?;
+    alarms::long(&gateway, &long, &mut report);
     spans::secrets(&layers, &rows::secrets(&shared)?, &mut report);
     spans::personal(&layers, &rows::personal(&shared)?, &mut report);
-    names::measure(&layers, &rows::personal(&shared)?, &rows::long(&shared)?, &mut report);
-    speed::measure(&layers, &rows::long(&shared)?, &mut report);
+    names::measure(&layers, &rows::personal(&shared)?, &long, &mut report);
+    speed::measure(&layers, &long, &mut report);
     fs::create_dir_all(TARGET)?;
     fs::write(Path::new(TARGET).join("report.json"), report.json())?;
     fs::write(Path::new(TARGET).join("report.md"), report.markdown())?;
