@@ -1,7 +1,7 @@
-//! What is found in harmless texts, for each ten kilobytes and category, under the default policy.
+//! What is found in harmless texts and in recorded traffic, for each ten kilobytes and category, under the default policy.
 //!
-//! In: texts, judged as a gateway judges them, once as what people ask and once as what models answer. Out: for each
-//! source what is reported at all, and what is acted on. Not all of it is false: documentation names people,
+//! In: texts and bodies, judged as a gateway judges them, once as what people ask and once as what models answer. Out: for each
+//! source what is reported at all, and what is acted on. Not all of it is false: documentation and traffic name people,
 //! addresses and keys, and some that they show are no examples.
 
 use std::collections::BTreeMap;
@@ -13,11 +13,13 @@ use portcullis::scan::threat::Confidence;
 use serde_json::Value;
 use serde_json::json;
 
+use crate::gateway::Body;
 use crate::gateway::Gateway;
 use crate::gateway::Judged;
 use crate::measure::Rate;
 use crate::measure::Share;
 use crate::report::Report;
+use crate::rows::Recorded;
 use crate::rows::Text;
 
 /// What is counted.
@@ -84,6 +86,24 @@ pub fn long(gateway: &Gateway, long: &[Text], report: &mut Report) {
         }
     }
     tables("False positives for each 10 kB of harmless text", &tallies, report);
+}
+
+/// Counts findings in what providers were sent and answered, requests and answers apart.
+pub fn traffic(gateway: &Gateway, recorded: &[Recorded], report: &mut Report) {
+    let mut tallies: BTreeMap<Place, Tally> = BTreeMap::new();
+    for row in recorded {
+        let direction = if row.is_request() { Direction::Request } else { Direction::Response };
+        let Some(bytes) = row.bytes() else { continue };
+        let length = bytes.len();
+        let stream = row.stream && !row.is_request();
+        let body = Body { direction, dialect: &row.dialect, media: &row.content_type, stream, bytes };
+        let Some(judged) = gateway.body(&body) else { continue };
+        for provider in [row.provider.as_str(), ALL] {
+            let place = (direction.as_str(), "traffic".to_owned(), provider.to_owned());
+            tallies.entry(place).or_default().note(gateway, length, &judged);
+        }
+    }
+    tables("Findings for each 10 kB of recorded provider traffic", &tallies, report);
 }
 
 /// Writes what is found, and what is acted on.

@@ -1,4 +1,4 @@
-//! The default policy as it ships, asked as a gateway asks it.
+//! The default policy as it ships, asked as a gateway asks it: whole bodies, streams and single texts.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -11,6 +11,8 @@ use portcullis::document::section;
 use portcullis::llm::dialect::Channel;
 use portcullis::llm::dialect::Dialect;
 use portcullis::llm::dialect::Dialects;
+use portcullis::llm::media::Media;
+use portcullis::llm::stream::StreamFormat;
 use portcullis::policy::decision::Action;
 use portcullis::policy::decision::Direction;
 use portcullis::policy::inspect::Inspection;
@@ -22,6 +24,8 @@ use portcullis::policy::ruleset::Policy;
 use portcullis::policy::ruleset::RulesFile;
 use portcullis::policy::ruleset::Ruleset;
 use portcullis::policy::ruleset::SINKS_KEY;
+use portcullis::policy::stream::Flow;
+use portcullis::policy::stream::StreamInspector;
 use portcullis::redact::mask::Masker;
 use portcullis::redact::mask::TenantKey;
 use portcullis::redact::token::Vault;
@@ -34,6 +38,9 @@ use crate::layers::Layers;
 const POLICY: &str = "default";
 /// The dialect of what no dialect is known for.
 const GENERIC: &str = "generic";
+const EVENT_BYTES_MAX: usize = 16 << 20;
+/// A stream comes in pieces of about a packet.
+const PIECE_BYTES: usize = 1400;
 
 /// The shipped rules, and what a judgement needs beside them.
 pub struct Gateway {
@@ -44,11 +51,25 @@ pub struct Gateway {
     masker: Masker,
 }
 
-/// What became of a text.
+/// A body that somebody sent.
+pub struct Body<'a> {
+    /// Which way it went.
+    pub direction: Direction,
+    /// How the recorder calls its dialect: the provider's, a dash, and the API's.
+    pub dialect: &'a str,
+    /// Its `Content-Type`.
+    pub media: &'a str,
+    /// Whether it came as a stream.
+    pub stream: bool,
+    /// What it is.
+    pub bytes: Bytes,
+}
+
+/// What became of it.
 pub struct Judged {
     /// The strictest action of all.
     pub action: Action,
-    /// Every finding, in the order of the text.
+    /// Every finding, in the order of the body.
     pub observations: Vec<Observation>,
     /// Whether it, or a part of it, could not be read.
     pub unread: bool,
@@ -95,6 +116,21 @@ impl Gateway {
         })
     }
 
+    /// Judges a body, or a stream in pieces.
+    pub fn body(&self, body: &Body<'_>) -> Option<Judged> {
+        let name = body.dialect.split(['-', '/']).next().unwrap_or_default();
+        self.ask(body.direction, name, |inspector, vault| {
+            let format = inspector.dialect.stream_format(body.media, "/").filter(|_| body.stream);
+            match format {
+                Some(format) => streamed(inspector, vault, format, &body.bytes),
+                None => {
+                    let media = Media::parse(Some(body.media));
+                    Judged::from(inspector.body(body.bytes.clone(), media, vault))
+                }
+            }
+        })
+    }
+
     /// Returns what a finding is about.
     pub fn category(&self, id: DetectorId) -> Option<Category> {
         self.ruleset.kind(id).map(|kind| kind.category)
@@ -124,6 +160,26 @@ impl Gateway {
             aside: |_, work| work(),
         };
         Some(run(&inspector, &mut Vault::new(self.key.clone())))
+    }
+}
+
+fn streamed(inspector: &Inspector<'_>, vault: &mut Vault, format: StreamFormat, body: &Bytes) -> Judged {
+    let mut stream = StreamInspector::new(format, EVENT_BYTES_MAX);
+    let mut out = Vec::new();
+    let mut flow = Flow::Continue;
+    for piece in body.chunks(PIECE_BYTES) {
+        flow = stream.push(inspector, vault, piece, &mut out);
+        if !matches!(flow, Flow::Continue) {
+            break;
+        }
+    }
+    if matches!(flow, Flow::Continue) {
+        flow = stream.finish(inspector, vault, &mut out);
+    }
+    Judged {
+        action: stream.action(),
+        observations: stream.take_observations(),
+        unread: matches!(flow, Flow::Open(_) | Flow::Block(Some(_))),
     }
 }
 

@@ -55,6 +55,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     injection::needles(&layers, &rows, &long, &mut report);
     let gateway = Gateway::shipped(&layers)?;
     alarms::long(&gateway, &long, &mut report);
+    alarms::traffic(&gateway, &rows::traffic(&shared)?, &mut report);
     spans::secrets(&layers, &rows::secrets(&shared)?, &mut report);
     spans::personal(&layers, &rows::personal(&shared)?, &mut report);
     names::measure(&layers, &rows::personal(&shared)?, &long, &mut report);

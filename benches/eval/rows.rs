@@ -5,6 +5,9 @@ use std::fs;
 use std::path::Path;
 use std::path::PathBuf;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
@@ -63,6 +66,40 @@ pub struct Span {
     pub r#type: String,
 }
 
+/// A body that a provider was sent or answered, as it was recorded.
+#[derive(Deserialize)]
+pub struct Recorded {
+    /// Whose traffic it is.
+    pub provider: String,
+    /// The provider's dialect, a dash, and the API.
+    pub dialect: String,
+    /// Which way it went.
+    pub direction: String,
+    /// Its `Content-Type`.
+    pub content_type: String,
+    /// Whether the answer is a stream; said of the request for it, too.
+    pub stream: bool,
+    /// What it is.
+    pub body: String,
+    /// How `body` is written: `utf-8` or `base64`.
+    pub body_encoding: String,
+}
+
+impl Recorded {
+    /// Tells whether it went to the provider.
+    pub fn is_request(&self) -> bool {
+        self.direction == "request"
+    }
+
+    /// Returns the bytes that went over the wire, if they can be told.
+    pub fn bytes(&self) -> Option<Bytes> {
+        match self.body_encoding.as_str() {
+            "base64" => STANDARD.decode(&self.body).ok().map(Bytes::from),
+            _ => Some(Bytes::copy_from_slice(self.body.as_bytes())),
+        }
+    }
+}
+
 /// Returns the folder of the shared rows.
 pub fn shared() -> PathBuf {
     std::env::var_os("PORTCULLIS_SHARED").map_or_else(|| PathBuf::from("../shared/data/train"), PathBuf::from)
@@ -91,4 +128,17 @@ pub fn secrets(shared: &Path) -> Result<Vec<Secret>, Box<dyn Error>> {
 /// Reads personal data.
 pub fn personal(shared: &Path) -> Result<Vec<Personal>, Box<dyn Error>> {
     read(&shared.join("pii.jsonl"))
+}
+
+/// Reads recorded traffic, provider by provider.
+pub fn traffic(shared: &Path) -> Result<Vec<Recorded>, Box<dyn Error>> {
+    let folder = shared.join("traffic");
+    let files = fs::read_dir(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    let mut paths = files.map(|file| Ok(file?.path())).collect::<std::io::Result<Vec<PathBuf>>>()?;
+    paths.sort();
+    let mut recorded = Vec::new();
+    for path in paths.iter().filter(|path| path.extension().is_some_and(|it| it == "jsonl")) {
+        recorded.extend(read::<Recorded>(path)?);
+    }
+    Ok(recorded)
 }
