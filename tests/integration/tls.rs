@@ -5,6 +5,8 @@ use std::path::Path;
 use std::time::Duration;
 use std::time::Instant;
 
+use http::HeaderMap;
+use http::Version;
 use jiff::Timestamp;
 use serde_json::Value;
 use tokio::io::AsyncReadExt;
@@ -18,6 +20,8 @@ use crate::h2;
 use crate::h2::Certificate;
 use crate::h2::H2Client;
 use crate::upstream::Upstream;
+use crate::upstream_h2::Answer;
+use crate::upstream_h2::H2Upstream;
 use crate::wire::Client;
 use crate::wire::PATIENCE;
 use crate::wire::WireFault;
@@ -232,6 +236,52 @@ async fn until(condition: impl Fn() -> bool) {
     while !condition() {
         assert!(Instant::now() < deadline, "in vain");
         tokio::task::yield_now().await;
+    }
+}
+
+/// What a route may speak, and what the provider offers under TLS, make the protocol; each way a request arrives whole.
+#[test]
+fn a_provider_under_tls_is_spoken_to_as_it_offers() {
+    let files = tempfile::tempdir().expect("a directory");
+    let certificate = Certificate::make();
+    install(files.path(), &certificate);
+    let provider = |protocols: &[&str]| {
+        let pieces = vec![b"{\"answer\":".to_vec(), b"42}".to_vec()];
+        let answer = Answer { content_type: "application/json", pieces, trailers: HeaderMap::new() };
+        H2Upstream::start_under_tls(answer, &certificate, protocols)
+    };
+    let (both, old, silent) = (provider(&["h2", "http/1.1"]), provider(&["http/1.1"]), provider(&[]));
+    // The route, what it may speak, its provider, and what that hears.
+    let table = [
+        ("auto", "auto", &both, Version::HTTP_2),
+        ("never", "never", &both, Version::HTTP_11),
+        ("always", "always", &both, Version::HTTP_2),
+        ("old", "auto", &old, Version::HTTP_11),
+        ("silent", "auto", &silent, Version::HTTP_11),
+    ];
+    let route = |(name, h2, provider, _): &(&str, &str, &H2Upstream, Version)| {
+        format!(
+            "[[routes]]\nname = \"{name}\"\npath_prefix = \"/{name}\"\nh2 = \"{h2}\"\n\
+             upstream = \"https://localhost:{}\"\nupstream_ca_file = \"{}/cert.pem\"\n\
+             dialect = \"generic\"\npolicy = \"default\"\n",
+            provider.address.port(),
+            files.path().display()
+        )
+    };
+    let routes: String = table.iter().map(route).collect();
+    let gateway = Gateway::start(&format!("{routes}{UNLIMITED}{POLICY}"));
+    // The second one finds a connection that is kept.
+    for turn in ["first", "second"] {
+        for (name, _, provider, version) in &table {
+            let before = provider.received().len();
+            let body = format!("{{\"turn\":\"{turn}\"}}");
+            let answer = exchange(gateway.proxy, &post(&format!("/{name}/x"), "", &body));
+            assert_eq!((answer.status, answer.text().as_str()), (200, "{\"answer\":42}"), "{name} {turn}");
+            let received = provider.received();
+            let [request] = &received[before..] else { panic!("{name} {turn}: {received:?}") };
+            assert_eq!((request.version, request.path.as_str()), (*version, format!("/{name}/x").as_str()));
+            assert_eq!(request.body, body.as_bytes(), "{name} {turn}");
+        }
     }
 }
 

@@ -1,4 +1,5 @@
-//! A provider that speaks HTTP/2 by prior knowledge: it records requests and answers with frames.
+//! A provider that speaks HTTP/2 by prior knowledge, or what is negotiated under TLS: it records requests and answers with
+//! frames.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -9,6 +10,7 @@ use futures_util::stream;
 use http::HeaderMap;
 use http::Request;
 use http::Response;
+use http::Version;
 use http_body_util::BodyExt;
 use http_body_util::StreamBody;
 use hyper::body::Frame;
@@ -17,13 +19,21 @@ use hyper::server::conn::http2;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioExecutor;
 use hyper_util::rt::TokioIo;
+use hyper_util::server::conn::auto;
 use parking_lot::Mutex;
+use rustls::ServerConfig;
+use rustls::pki_types::PrivateKeyDer;
+use rustls::pki_types::pem::PemObject;
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
+use tokio_rustls::TlsAcceptor;
+
+use crate::h2::Certificate;
 
 /// A request as it reached the upstream.
 #[derive(Clone, Debug)]
 pub struct Received {
+    pub version: Version,
     pub path: String,
     pub headers: HeaderMap,
     pub body: Vec<u8>,
@@ -58,6 +68,23 @@ impl H2Upstream {
         Self { address, received, _runtime: runtime }
     }
 
+    /// Starts one under TLS that offers these protocols, the best first, and speaks what its peer speaks.
+    pub fn start_under_tls(answer: Answer, certificate: &Certificate, protocols: &[&str]) -> Self {
+        let key = PrivateKeyDer::from_pem_slice(certificate.key_pem.as_bytes()).expect("a key");
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let config = ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
+        let config = config.expect("protocol versions").with_no_client_auth();
+        let mut config = config.with_single_cert(vec![certificate.der.clone()], key).expect("a certificate");
+        config.alpn_protocols = protocols.iter().map(|protocol| protocol.as_bytes().to_vec()).collect();
+        let runtime = Runtime::new().expect("a runtime");
+        let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).expect("a free port");
+        let address = listener.local_addr().expect("an address");
+        let received = Arc::new(Mutex::new(Vec::new()));
+        let acceptor = TlsAcceptor::from(Arc::new(config));
+        runtime.spawn(accept_tls(listener, acceptor, answer, Arc::clone(&received)));
+        Self { address, received, _runtime: runtime }
+    }
+
     /// Returns the requests that were received whole, in that order.
     pub fn received(&self) -> Vec<Received> {
         self.received.lock().clone()
@@ -74,6 +101,24 @@ async fn accept(listener: TcpListener, answer: Answer, received: Arc<Mutex<Vec<R
     }
 }
 
+async fn accept_tls(
+    listener: TcpListener,
+    acceptor: TlsAcceptor,
+    answer: Answer,
+    received: Arc<Mutex<Vec<Received>>>,
+) {
+    while let Ok((socket, _)) = listener.accept().await {
+        let (acceptor, answer, received) = (acceptor.clone(), answer.clone(), Arc::clone(&received));
+        tokio::spawn(async move {
+            let Ok(stream) = acceptor.accept(socket).await else { return };
+            let service = service_fn(move |request| respond(request, answer.clone(), Arc::clone(&received)));
+            let server = auto::Builder::new(TokioExecutor::new());
+            // A peer that leaves in the middle is no fault of the test.
+            let _ = server.serve_connection(TokioIo::new(stream), service).await;
+        });
+    }
+}
+
 type Frames = stream::Iter<std::vec::IntoIter<Result<Frame<Bytes>, Infallible>>>;
 
 async fn respond(
@@ -83,7 +128,8 @@ async fn respond(
 ) -> Result<Response<StreamBody<Frames>>, hyper::Error> {
     let (parts, body) = request.into_parts();
     let body = body.collect().await?.to_bytes().to_vec();
-    received.lock().push(Received { path: parts.uri.path().to_owned(), headers: parts.headers, body });
+    let (version, path) = (parts.version, parts.uri.path().to_owned());
+    received.lock().push(Received { version, path, headers: parts.headers, body });
     let mut frames: Vec<_> =
         answer.pieces.into_iter().map(|piece| Ok(Frame::data(Bytes::from(piece)))).collect();
     if !answer.trailers.is_empty() {
