@@ -24,6 +24,7 @@ mod policies;
 mod quoted;
 mod refused;
 mod remarks;
+mod scripts;
 mod spelt;
 mod tokens;
 mod traffic;
