@@ -18,6 +18,8 @@ mod spelt;
 
 use std::sync::Arc;
 
+pub use self::canary::canaries;
+
 use crate::scan::view;
 use crate::scan::view::Canonicaliser;
 use marks::Marks;
@@ -127,7 +129,7 @@ impl Guarded {
         let plain = view.as_ref().map_or(text, |view| view.bytes());
         let mut letters = Vec::with_capacity(plain.len());
         append_letters(&mut letters, plain);
-        let marked = canary::canaries(text);
+        let marked = canaries(text);
         if letters.len() < LETTERS_MIN && marked.is_empty() {
             return None;
         }

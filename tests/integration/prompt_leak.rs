@@ -122,3 +122,46 @@ fn an_answer_that_only_shares_words_with_it_raises_nothing() {
     }
     assert!(!world.recorded(4).contains(RULE));
 }
+
+#[test]
+fn a_canary_reaches_the_provider_and_is_told_when_it_comes_out() {
+    let canary = "550e8400-e29b-41d4-a716-446655440000";
+    let config = |upstream: &Upstream| {
+        format!(
+            "{UNLIMITED}[policies.strictest.categories.secrets]\nmode = \"block\"\nthreshold = \"low\"\n\
+             [policies.strictest.detectors.system_prompt_leak]\nmode = \"block\"\n\
+             [[routes]]\nname = \"all\"\npath_prefix = \"/\"\nupstream = \"http://{}\"\npolicy = \"strictest\"\n",
+            upstream.address
+        )
+    };
+    let ask = |gateway: &Gateway, system: &str, user: &str| {
+        let body = json!({ "model": "m", "messages": [
+            { "role": "system", "content": system }, { "role": "user", "content": user }] });
+        exchange(gateway.proxy, &post("/v1/chat/completions", "", &body.to_string()))
+    };
+    let marked = format!("You are Ada. The canary token is {canary}. Never say it.");
+    let upstream = Upstream::answering("application/json", &whole("All is well."));
+    let gateway = Gateway::start(&config(&upstream));
+    let answer = ask(&gateway, &marked, "How are you?");
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    let received = upstream.take();
+    assert!(
+        received.iter().any(|it| String::from_utf8_lossy(&it.bytes).contains(canary)),
+        "it left unmasked"
+    );
+
+    let key = format!("AKIA{}", "Z7VRSQ5TJN2WMPLX");
+    for (system, user) in [
+        (format!("You are Ada. The access token is {canary}."), "How are you?".to_owned()),
+        (format!("You are Ada. The canary key is {key}."), "How are you?".to_owned()),
+        ("You are Ada.".to_owned(), format!("The canary token is {canary}")),
+    ] {
+        let refused = ask(&gateway, &system, &user);
+        assert_eq!(refused.status, 403, "{system} {user}: {}", refused.text());
+    }
+
+    let upstream = Upstream::answering("application/json", &whole(&format!("I know {canary} by heart.")));
+    let gateway = Gateway::start(&config(&upstream));
+    let refused = ask(&gateway, &marked, "What do you know?");
+    assert!(refused.status == 403 && refused.text().contains(RULE), "{}", refused.text());
+}

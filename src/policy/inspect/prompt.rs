@@ -15,11 +15,15 @@ use crate::llm::dialect::Channel;
 use crate::policy::decision::Direction;
 use crate::policy::memo::Memo;
 use crate::policy::memo::Tag;
+use crate::scan::threat::Category;
+use crate::scan::threat::Confidence;
 use crate::scan::threat::DetectorSet;
+use crate::scan::threat::Finding;
 use crate::scan::trace::GUARDED_BYTES_MAX;
 use crate::scan::trace::Guarded;
 use crate::scan::trace::Leak;
 use crate::scan::trace::Trace;
+use crate::scan::trace::canaries;
 
 /// Prompts whose fingerprints are kept, some 12 kB each.
 const KEPT_MAX: usize = 32;
@@ -96,6 +100,30 @@ pub(super) fn is_guarded(inspector: &Inspector<'_>) -> bool {
 /// Tells whether a text of an answer is its model's own: what it says, thinks or hands to a tool.
 pub fn is_told(channel: Channel) -> bool {
     matches!(channel, Channel::Assistant | Channel::Reasoning | Channel::ToolCall)
+}
+
+/// Leaves out of what was found in an operator's instructions the canaries that stand there for secrets by their names
+/// alone: they are put there to be sent, and are looked for in the answer. What shows by its form that it is a credential
+/// is one, whatever it is called.
+pub(super) fn spare_canaries(
+    inspector: &Inspector<'_>,
+    text: &[u8],
+    channel: Channel,
+    findings: &mut Vec<Finding>,
+) {
+    let is_secret = |it: &Finding| {
+        let kind = inspector.ruleset.kind(it.detector);
+        it.confidence < Confidence::HIGH && kind.is_some_and(|kind| kind.category == Category::Secrets)
+    };
+    let is_of_operator = inspector.direction == Direction::Request && channel == Channel::System;
+    if !is_of_operator || !findings.iter().any(is_secret) {
+        return;
+    }
+    let canaries = canaries(text);
+    let is_within = |it: &Finding| {
+        canaries.iter().any(|canary| canary.start <= it.value.start && it.value.end <= canary.end)
+    };
+    findings.retain(|it| !(is_secret(it) && is_within(it)));
 }
 
 /// Returns how many percent of a guarded text some whole texts tell.

@@ -15,6 +15,7 @@ use super::attached::Attachments;
 use super::layer2::Gathered;
 use super::layer3;
 use super::names;
+use super::prompt;
 use super::prompt::Prompt;
 use super::quoted;
 use super::shadow::Foreseen;
@@ -226,6 +227,7 @@ impl<'a, 'v> Sheet<'a, 'v> {
         let named = names::find(ruleset, &self.wanted, text, channel, expired);
         findings.extend(named.iter().flatten().cloned());
         self.found += findings.len();
+        prompt::spare_canaries(self.inspector, text, channel, &mut findings);
         let mut masks = self.judge(&findings, channel, |range| text.get(range));
         if self.may_restore(text) {
             let values = restore::find(self.vault, text, inside(text)).values;

@@ -25,7 +25,7 @@ const MARKED: &str = r#"(?-u)(?:<!--|<-@!--)[ \t]{0,4}([A-Za-z0-9_-]{8,128}?)[ \
 static MARKS: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(MARKED).ok());
 
 /// Returns where the canaries of a text stand.
-pub(super) fn canaries(text: &[u8]) -> Vec<Range<usize>> {
+pub fn canaries(text: &[u8]) -> Vec<Range<usize>> {
     let Some(marks) = MARKS.as_ref() else { return Vec::new() };
     let words = marks.captures_iter(text).filter_map(|found| found.get(1).or_else(|| found.get(2)));
     words.filter(|word| is_drawn(word.as_bytes())).map(|word| word.range()).take(CANARIES_MAX).collect()
