@@ -198,14 +198,14 @@ impl State {
     ) -> Result<Self, StateError> {
         let folder = &config.store.path;
         beside::make_folder(folder)?;
-        let Stores { shared: store, secret, node_id, local, lasting: held } = stores::open(config, &*clock)?;
+        let Stores { shared: store, secret, node_id, local, held, lost } = stores::open(config, &*clock)?;
         let members = stores::join(config, &store, &node_id, &clock)?;
         let ids = Arc::new(UlidSource::default());
         let licensing = Arc::new(Licensing::open(config.license.clone()));
         tell_standing(&licensing, &*clock);
         let provider_keys = Arc::new(ProviderKeys::new(Box::new(secret_at)));
         let keyring = Arc::new(stores::open_keyring(config, &store, &secret)?.by(Arc::clone(&clock)));
-        let keys = open_keys((&store, &secret, &keyring), folder, &ids, &*clock)?;
+        let keys = open_keys((&store, &secret, &keyring), folder, &ids, &*clock, lost)?;
         let signing = Arc::new(KeyRing::open(&store, secret.clone(), config.signing, clock.now())?);
         let abtests = Arc::new(AbTests::open(&store, &local)?);
         let own = (&local, Arc::clone(&keyring));
@@ -221,7 +221,7 @@ impl State {
         let authenticator = open_authenticator(config, (&store, &secret, &keyring), &keys, &signing, clocks)?;
         let meter = open_meter(config, (&store, &keyring), &clock, &telemetry)?;
         let holders = (&authenticator, &budgets);
-        let reloader = open_rules(config, sources, (&store, &keyring), &clock, &recorder)?;
+        let reloader = open_rules(config, sources, (&store, &keyring, lost), &clock, &recorder)?;
         let knowing = (&meter, &trust, &pins);
         let privacy = privacy::open((&held, &node_id), &keyring, &log, holders, knowing, &reloader, &clock)?;
         Keeper { privacy: Arc::clone(&privacy), recorder: recorder.clone() }.look();
@@ -315,13 +315,13 @@ fn open_authenticator(
 fn open_rules(
     config: &Config,
     sources: &Sources,
-    (store, keyring): (&Store, &Arc<Keyring>),
+    (store, keyring, lost_up_to): (&Store, &Arc<Keyring>, Option<u64>),
     clock: &Arc<dyn Clock>,
     recorder: &Recorder,
 ) -> Result<Arc<Reloader>, StateError> {
     let named = Arc::new(NamedFiles::of(config));
     let loading = loading(config, sources, Arc::clone(&named));
-    let revisions = Revisions::open(store, authors(keyring))?;
+    let revisions = Revisions::open(store, authors(keyring))?.behind(lost_up_to)?;
     let (reloader, beginning) =
         Reloader::start(loading, revisions, Arc::clone(clock)).map_err(|error| match error {
             ChangeError::Faulty(faults) => StateError::Rules(faults),
@@ -335,6 +335,7 @@ fn open_rules(
         tracing::error!(%error, revision, "a change of files could not be recorded in the audit log");
     }
     named.follow(&reloader);
+    stores::forget_acceptance(&config.store.path)?;
     Ok(Arc::new(reloader))
 }
 
@@ -344,6 +345,7 @@ fn changed_at_start(beginning: &Beginning, revision: u64) -> Option<AuditEvent> 
     let brought_by = match &beginning.origin {
         Origin::FilesChanged | Origin::StoredRevisionFaulty(_) => "came from a file",
         Origin::DefaultsChanged => "came from the files and the defaults of this release",
+        Origin::RevisionsLost => "came from the files, since all revisions were lost",
         Origin::FirstStart
         | Origin::StoredRevision
         | Origin::StoredRevisionUnsure
@@ -378,11 +380,16 @@ fn open_keys(
     folder: &Path,
     ids: &UlidSource,
     clock: &dyn Clock,
+    lost_up_to: Option<u64>,
 ) -> Result<Arc<KeyStore>, StateError> {
     let keys = KeyStore::open(store, secret.clone(), Arc::clone(keyring))?;
     let id = ids.next(clock.now().as_millisecond()).to_string();
-    if let Some(path) = keys.ensure_admin(folder, id, clock.now())? {
-        tracing::info!(path = %path.display(), "the first admin key was written");
+    match (keys.ensure_admin(folder, id, clock.now())?, lost_up_to) {
+        (Some(path), None) => tracing::info!(path = %path.display(), "the first admin key was written"),
+        (Some(path), Some(_)) => {
+            tracing::error!(path = %path.display(), "the admin keys were lost, and another was written");
+        }
+        (None, _) => {}
     }
     Ok(Arc::new(keys))
 }
@@ -430,6 +437,9 @@ fn journal_settings(config: &AuditConfig, folder: &Path) -> audit::AuditConfig {
 fn tell_origin(origin: &Origin, revision: u64) {
     match origin {
         Origin::FirstStart => tracing::info!(revision, "the rules are those of the files: the first start"),
+        Origin::RevisionsLost => {
+            tracing::error!(revision, "the rules are those of the files: all revisions were lost")
+        }
         Origin::FilesChanged => tracing::info!(revision, "the rules are those of the files, which changed"),
         Origin::DefaultsChanged => tracing::info!(
             revision,

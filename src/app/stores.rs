@@ -44,6 +44,7 @@ use crate::govern::audit::AuditLog;
 use crate::govern::audit::ClusterCheckpoint;
 use crate::govern::audit::kept_checkpoints;
 use crate::govern::privacy::Keeper;
+use crate::store::HighWater;
 use crate::store::PostgresFacts;
 use crate::store::PostgresFault;
 use crate::store::Store;
@@ -51,7 +52,7 @@ use crate::store::archive::Archive;
 use crate::store::ask_postgres;
 use crate::store::config::PostgresConfig;
 use crate::store::open_postgres;
-use crate::store::open_sled_within;
+use crate::store::open_sled_marked;
 use crate::telemetry::Telemetry;
 use crate::tls::client::TlsClient;
 
@@ -77,7 +78,9 @@ pub(super) struct Stores {
     /// left of their quotas, what it thinks of agents.
     pub(super) local: Store,
     /// What must outlive the process wherever the audit log does: legal holds, and erasures under way.
-    pub(super) lasting: Store,
+    pub(super) held: Store,
+    /// Where an operator said that the start goes on with what is left of a store: what was counted up to here may be lost.
+    pub(super) lost: Option<u64>,
 }
 
 /// What nodes share in Redis.
@@ -98,20 +101,51 @@ pub(super) fn open(config: &Config, clock: &dyn Clock) -> Result<Stores, StateEr
     let own = NodeSecret::open(&config.store.path).map_err(StateError::Folder)?;
     let node_id = own.hash("node", &[]).iter().take(6).map(|byte| format!("{byte:02x}")).collect();
     let folder = config.store.path.join(FOLDER);
-    if config.store.in_memory {
-        let (only, lasting) = (Store::in_memory(), open_sled_within(&folder, LASTING_CACHE_BYTES)?);
-        return Ok(Stores { shared: only.clone(), secret: own, node_id, local: only, lasting });
+    let high_water = high_water(config);
+    let cache_bytes = if config.store.in_memory { LASTING_CACHE_BYTES } else { config.store.cache_bytes };
+    let (kept, lost) = open_sled_marked(&folder, cache_bytes, &high_water)?;
+    if lost.is_some() {
+        let accepted_by = high_water.acceptance();
+        tracing::error!(accepted_by = %accepted_by.display(), "the store goes on with what is left of it");
     }
-    let local = open_sled_within(&folder, config.store.cache_bytes)?;
+    if config.store.in_memory {
+        let only = Store::in_memory();
+        let (shared, local) = (only.clone(), only);
+        // What is kept in memory is counted from 1 on with each start.
+        return Ok(Stores { shared, secret: own, node_id, local, held: kept, lost: None });
+    }
+    let local = kept;
     let Some(postgres) = &config.store.postgres else {
-        let (shared, lasting) = (local.clone(), local.clone());
-        return Ok(Stores { shared, secret: own, node_id, local, lasting });
+        let (shared, held) = (local.clone(), local.clone());
+        return Ok(Stores { shared, secret: own, node_id, local, held, lost });
     };
     let url = secret_at(&postgres.url).ok_or_else(|| PostgresFault::NoUrl(postgres.url.clone()))?;
     let secret = NodeSecret::shared(&secret_at(&postgres.secret).unwrap_or_default())?;
     wait_for_database(&url, postgres, clock);
     let shared = open_postgres(&url, postgres)?;
-    Ok(Stores { lasting: shared.clone(), shared, secret, node_id, local })
+    // What is lost here is not what nodes share.
+    Ok(Stores { held: shared.clone(), shared, secret, node_id, local, lost: None })
+}
+
+/// Returns what tells of this machine's store whether all of it is there.
+fn high_water(config: &Config) -> HighWater {
+    let folder = &config.store.path;
+    let high_water = HighWater::of(folder);
+    // With a store in memory, or of several nodes, the one on disk may have had nothing in it.
+    let may_be_bare = config.store.in_memory || config.store.postgres.is_some();
+    let is_gone = !folder.join(FOLDER).join("db").exists();
+    match has_journal(folder) && (is_gone || !may_be_bare) {
+        true => high_water.with_history(),
+        false => high_water,
+    }
+}
+
+/// Lets an operator's word that what is left of a store will do count no more, once the start has made use of it.
+///
+/// # Errors
+/// The file cannot be removed: the next start would go on whatever was lost.
+pub(super) fn forget_acceptance(folder: &Path) -> Result<(), StateError> {
+    HighWater::of(folder).forget_acceptance().map_err(StateError::Folder)
 }
 
 /// Returns the store that outlives the process on this machine: what backups hold.
@@ -168,9 +202,11 @@ pub(super) fn open_keyring(
 /// Tells whether there is a journal and no file of the keys of its names: whoever went on would forget for good what
 /// only those keys open. An empty file is somebody's word that they are gone.
 pub(super) fn are_keys_lost(folder: &Path) -> bool {
-    let has_journal =
-        std::fs::read_dir(folder.join(AUDIT_FOLDER)).is_ok_and(|mut files| files.next().is_some());
-    has_journal && !folder.join(KEYS_FILE).exists()
+    has_journal(folder) && !folder.join(KEYS_FILE).exists()
+}
+
+fn has_journal(folder: &Path) -> bool {
+    std::fs::read_dir(folder.join(AUDIT_FOLDER)).is_ok_and(|mut files| files.next().is_some())
 }
 
 /// Opens what all nodes shipped to the database of a configuration, and the checkpoints that are kept of it; `None`:

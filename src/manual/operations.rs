@@ -116,6 +116,15 @@
 //! segment in its time, unless somebody is under a legal hold: what cannot be read may be about them. Where the segment
 //! is restored from a backup, the next start finds its entries again.
 //!
+//! The store is held against its mark at each start: a small file `store.mark` in the state directory says how far it had
+//! come. Where changes are missing that were safe on the disk (a byte that flipped takes all behind it with it), or the
+//! directory `store` is gone while a mark or a journal is there, the start is refused, and `portcullis doctor` tells what it
+//! found. Restore a backup (`portcullis restore`) into an empty directory; or make an empty file `store.accept-loss` in the
+//! state directory: the next start goes on with what is left, removes that file, logs what it costs, makes an admin key where
+//! none is left, and numbers revisions above all that may have been. Legal holds, and what ended of keys and sessions, may be
+//! among what is lost. Damage in the midst of what was written since the last start, past its first 512 KiB, may go
+//! unnoticed; damage in what is older fails whoever reads it.
+//!
 //! Two processes cannot share a state directory: the second one says so and ends with status 1.
 //!
 //! # A full disk

@@ -2,6 +2,8 @@
 //!
 //! Who brought a change is stored as [`Authors`] seal it, so that whoever is erased is gone from the history as well.
 
+use std::ops::ControlFlow;
+
 use jiff::Timestamp;
 use serde::Deserialize;
 use serde::Serialize;
@@ -77,6 +79,8 @@ pub struct Revisions {
     store: Store,
     table: Table<u64, RevisionRecord>,
     authors: Authors,
+    /// Up to which number revisions may have been there that are lost; 0: none are.
+    lost_up_to: u64,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -101,7 +105,7 @@ impl Revisions {
     ///
     /// When the store fails, or an author cannot be sealed.
     pub fn open(store: &Store, authors: Authors) -> Result<Self, StoreError> {
-        let revisions = Self { store: store.clone(), table: store.table(TABLE), authors };
+        let revisions = Self { store: store.clone(), table: store.table(TABLE), authors, lost_up_to: 0 };
         loop {
             match revisions.seal_old() {
                 // Another node seals them, too.
@@ -109,6 +113,28 @@ impl Revisions {
                 sealed => return sealed.map(|()| revisions),
             }
         }
+    }
+
+    /// Goes on where revisions up to a number may be lost, of which none is used again: the newest that is left, if one is,
+    /// is kept once more behind them. Blocks.
+    ///
+    /// # Errors
+    ///
+    /// When the store cannot be read, or cannot promise to keep it.
+    pub fn behind(mut self, lost_up_to: Option<u64>) -> Result<Self, StoreError> {
+        let Some(lost_up_to) = lost_up_to else { return Ok(self) };
+        self.lost_up_to = lost_up_to;
+        if let Some(left) = self.newest(1)?.pop()
+            && left.number <= lost_up_to
+        {
+            self.keep(&Revision { number: lost_up_to.saturating_add(1), ..left })?;
+        }
+        Ok(self)
+    }
+
+    /// Returns up to which number revisions may have been there that are lost; 0: none are.
+    pub fn lost_up_to(&self) -> u64 {
+        self.lost_up_to
     }
 
     /// Tells whether other nodes keep revisions, too.
@@ -189,12 +215,20 @@ impl Revisions {
         Ok(records.into_iter().filter_map(|(number, record)| self.revision(number, record)).collect())
     }
 
-    /// Returns how many revisions are kept: between the oldest and the newest none is missing. Blocks.
+    /// Returns how many revisions are kept. Where nodes share them none is missing between the oldest and the newest. Blocks.
     ///
     /// # Errors
     ///
     /// When the store cannot be read.
     pub fn count(&self) -> Result<usize, StoreError> {
+        if !self.is_shared() {
+            let mut count = 0;
+            self.store.scan(TABLE, &KeyRange::all(), Order::Ascending, &mut |_, _| {
+                count += 1;
+                ControlFlow::Continue(())
+            })?;
+            return Ok(count);
+        }
         let first = |order| -> Result<Option<u64>, StoreError> {
             Ok(self.table.list(&KeyRange::all(), order, 1)?.first().map(|(number, _)| *number))
         };
@@ -317,6 +351,7 @@ impl std::str::FromStr for RevisionSource {
 mod tests {
     use super::*;
     use crate::policy::fixture;
+    use crate::store::open_sled;
 
     fn revision(number: u64) -> Revision {
         Revision {
@@ -347,6 +382,23 @@ mod tests {
         assert_eq!(numbers, [last, last - 1, last - 2]);
         assert_eq!(revisions.newest(usize::MAX).unwrap().len(), REVISIONS_MAX);
         assert_eq!(revisions.count().unwrap(), REVISIONS_MAX);
+    }
+
+    #[test]
+    fn no_number_is_used_again_where_revisions_are_lost() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = open_sled(folder.path()).unwrap();
+        assert_eq!(open(&store).behind(Some(40)).unwrap().lost_up_to(), 40);
+        assert_eq!(open(&store).newest(1).unwrap(), [], "there is none to go on with");
+        (1..=3).for_each(|number| open(&store).keep(&revision(number)).unwrap());
+        // A start that was cut off is made once more.
+        for _ in 0..2 {
+            let revisions = open(&store).behind(Some(40)).unwrap();
+            let left = Revision { number: 41, ..revision(3) };
+            assert_eq!(revisions.newest(2).unwrap(), [left, revision(3)]);
+            assert_eq!(revisions.count().unwrap(), 4);
+        }
+        assert_eq!(open(&store).behind(None).unwrap().lost_up_to(), 0);
     }
 
     #[test]

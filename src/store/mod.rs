@@ -18,6 +18,8 @@
 //! Where what is written does not arrive any more, on a full disk say, [`Store::is_sound`] says so and writes fail, until
 //! [`Store::run`] has mended that; what was taken before is not lost by it.
 //!
+//! What was safe and is there no more, because a disk changed it or somebody removed it, [`open_sled_marked`] tells.
+//!
 //! The audit log does not live here, only what can be rebuilt from it: see [`crate::govern::audit`].
 
 pub mod archive;
@@ -40,6 +42,7 @@ mod table;
 
 use std::collections::BTreeMap;
 use std::collections::BTreeSet;
+use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -67,8 +70,9 @@ pub use self::postgres::PostgresFacts;
 pub use self::postgres::PostgresFault;
 pub use self::postgres::ask_postgres;
 pub use self::postgres::open_postgres;
+pub use self::sled::HighWater;
 pub use self::sled::open_sled;
-pub use self::sled::open_sled_within;
+pub use self::sled::open_sled_marked;
 pub use self::table::Record;
 pub use self::table::Table;
 pub use self::table::TableChanges;
@@ -88,6 +92,19 @@ pub enum StoreError {
     InUse {
         /// The directory that was to be opened.
         path: PathBuf,
+    },
+    /// What was safe on the disk is there no more: restore a backup, or say that what is left will do.
+    #[error(
+        "the state in {} has lost {}: restore a backup (portcullis restore); or make an empty file {} to go on with what is \
+         left, once, and to lose the rest for good", path.display(), Lost(*missing), acceptance.display()
+    )]
+    Lost {
+        /// The directory that was opened.
+        path: PathBuf,
+        /// How many of the last batches are missing; `None`: as many as there were.
+        missing: Option<u64>,
+        /// The file that says that what is left will do.
+        acceptance: PathBuf,
     },
     /// There is no room to open the directory, which was left as it is: make room.
     #[error(
@@ -144,6 +161,20 @@ pub enum StoreError {
     /// The sync that should have made the write safe failed; the write may be lost with the power.
     #[error("a write could not be made durable")]
     NotDurable,
+}
+
+/// Says how much is lost.
+struct Lost(Option<u64>);
+
+impl fmt::Display for Lost {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Some(batches) => write!(f, "its last {batches} changes, which were safe on the disk"),
+            None => {
+                f.write_str("all that was safe on the disk: it is new, and the audit log beside it is not")
+            }
+        }
+    }
 }
 
 /// A handle on all state; cheap to clone.

@@ -9,7 +9,10 @@
 //! are therefore refused before sled sees them where [`Room`] has none for them. Where a write fails all the same, what no flush
 //! has proven written was kept in memory: [`Backend::tend`] opens the directory anew and applies those batches again, in their
 //! order, so that nothing that was taken is lost. Until then writes fail at once.
+//!
+//! What sled cannot read when a directory is opened it leaves out without a word: [`HighWater`] tells.
 
+mod high_water;
 mod opened;
 mod room;
 
@@ -32,11 +35,15 @@ use parking_lot::Mutex;
 use parking_lot::RwLock;
 use tokio::sync::watch;
 
+pub use self::high_water::HighWater;
+use self::high_water::Mark;
+use self::opened::Found;
+use self::opened::NUMBER_OF_OLD;
 use self::opened::Opened;
 use self::opened::broken;
+use self::opened::damaged;
 use self::opened::full_key;
 use self::opened::look_for_room;
-use self::opened::tables;
 use self::room::Room;
 use super::Backend;
 use super::Batch;
@@ -74,13 +81,15 @@ struct Sled {
     /// Whether the last sync failed.
     is_unsynced: AtomicBool,
     synced_blobs: Mutex<BTreeSet<OsString>>,
+    /// `None`: nobody asks how far the store had come.
+    mark: Option<Mark>,
 }
 
 struct Writes {
     /// What was applied and is not proven written.
     unproven: VecDeque<Batch>,
     unproven_bytes: usize,
-    /// How many batches were proven written so far.
+    /// The number of the last batch that was proven written.
     proven: u64,
     probes_due: u32,
     /// How many probes were written so far.
@@ -96,38 +105,60 @@ struct Writes {
 /// [`StoreError::InUse`] when another process has it open; [`StoreError::Full`] when there is no room to open it;
 /// [`StoreError::Backend`] for everything else.
 pub fn open_sled(directory: &Path) -> Result<Store, StoreError> {
-    open_sled_within(directory, CACHE_BYTES)
-}
-
-/// Does the same; some so many bytes of what was read and written are kept in memory.
-///
-/// # Errors
-/// As [`open_sled`].
-pub fn open_sled_within(directory: &Path, cache_bytes: u64) -> Result<Store, StoreError> {
     // sled makes its files for everybody to read.
     DirBuilder::new().recursive(true).mode(0o700).create(directory).map_err(failed)?;
-    let opened = Opened::open(directory, cache_bytes)?;
-    let tables = tables(&opened.tree)?;
-    let store = Store::new(Sled {
-        directory: directory.to_owned(),
-        cache_bytes,
-        opened: RwLock::new(Some(opened)),
-        writes: Mutex::new(Writes::of(directory)),
-        has_failed: AtomicBool::default(),
-        is_full: AtomicBool::default(),
-        is_unsynced: AtomicBool::default(),
-        synced_blobs: Mutex::default(),
-    });
-    store.know(tables);
+    let opened = Opened::open(directory, CACHE_BYTES)?;
+    let found = Found::of(&opened)?;
+    let store = Store::new(Sled::of(directory, CACHE_BYTES, opened, found.last()));
+    store.know(found.tables);
     Ok(store)
 }
 
+/// Does the same for a store that has a mark, which it is held against; some so many bytes of what was read and written are
+/// kept in memory. Where something is missing that was safe once, the store is returned only if an operator said so: then with
+/// a number that no revision or the like had reached.
+///
+/// # Errors
+/// As [`open_sled`], and [`StoreError::Lost`].
+pub fn open_sled_marked(
+    directory: &Path,
+    cache_bytes: u64,
+    high_water: &HighWater,
+) -> Result<(Store, Option<u64>), StoreError> {
+    DirBuilder::new().recursive(true).mode(0o700).create(directory).map_err(failed)?;
+    let opened = Opened::open(directory, cache_bytes)?;
+    let found = Found::of(&opened)?;
+    let mark = high_water.number().map_err(failed)?;
+    let goes_on = high_water.is_loss_accepted();
+    if found.lacks(mark, high_water.has_history()) && !goes_on {
+        let missing = mark.map(|mark| mark.saturating_sub(found.number.unwrap_or(0)));
+        let (path, acceptance) = (directory.to_owned(), high_water.acceptance());
+        let lost = StoreError::Lost { path, missing, acceptance };
+        high_water.note_finding(&lost.to_string());
+        return Err(lost);
+    }
+    // Where nothing tells how far it had come, it had come no farther than a store without numbers.
+    let last = found.last().max(mark.unwrap_or(if goes_on { NUMBER_OF_OLD } else { 0 }));
+    let marked = Some(Mark::open(high_water, mark).map_err(failed)?);
+    let sled = Sled { mark: marked, ..Sled::of(directory, cache_bytes, opened, last) };
+    if goes_on || found.number.is_none() {
+        // From here on it has a number that fits its mark.
+        sled.apply(&Batch::default())?;
+    }
+    sled.durable()?;
+    high_water.forget_finding().map_err(failed)?;
+    let store = Store::new(sled);
+    store.know(found.tables);
+    Ok((store, goes_on.then_some(last)))
+}
+
 impl Writes {
-    fn of(directory: &Path) -> Self {
+    /// Behind the last batch, by its number.
+    fn behind(last: u64, directory: &Path) -> Self {
         Self {
             unproven: VecDeque::new(),
             unproven_bytes: 0,
-            proven: 0,
+            proven: last,
             probes_due: 0,
             probes: 0,
             refused_bytes: 0,
@@ -160,6 +191,20 @@ impl Writes {
 }
 
 impl Sled {
+    fn of(directory: &Path, cache_bytes: u64, opened: Opened, last: u64) -> Self {
+        Self {
+            directory: directory.to_owned(),
+            cache_bytes,
+            opened: RwLock::new(Some(opened)),
+            writes: Mutex::new(Writes::behind(last, directory)),
+            has_failed: AtomicBool::default(),
+            is_full: AtomicBool::default(),
+            is_unsynced: AtomicBool::default(),
+            synced_blobs: Mutex::default(),
+            mark: None,
+        }
+    }
+
     fn with<T>(&self, act: impl FnOnce(&Opened) -> Result<T, StoreError>) -> Result<T, StoreError> {
         // Whoever is shown an entry may ask for another, while the directory waits to be opened anew.
         match &*self.opened.read_recursive() {
@@ -168,16 +213,16 @@ impl Sled {
         }
     }
 
-    /// Waits until all batches so far are in sled's log. Not under the lock of writes: while sled has failed, only the next
-    /// write wakes who waits for a flush.
-    fn flush(&self) -> Result<(), StoreError> {
+    /// Waits until all batches so far are in sled's log, and returns the number of the last. Not under the lock of writes:
+    /// while sled has failed, only the next write wakes who waits for a flush.
+    fn flush(&self) -> Result<u64, StoreError> {
         let last = self.writes.lock().last();
         let flushed = self.with(|opened| opened.database.flush().map_err(broken));
         match &flushed {
             Ok(_) => self.writes.lock().prove(last),
             Err(_) => self.has_failed.store(true, Ordering::Release),
         }
-        flushed.map(|_| ())
+        flushed.map(|_| last)
     }
 
     /// Finds out whether the disk takes what was written behind.
@@ -221,7 +266,13 @@ impl Sled {
         let mut writes = self.writes.try_lock_for(REOPEN_WAIT_MAX).ok_or_else(busy)?;
         drop(opened.take());
         let anew = Opened::open_again(&self.directory, self.cache_bytes)?;
-        let again = writes.unproven.iter().try_for_each(|batch| anew.apply(batch));
+        if let Some(mark) = &self.mark
+            && anew.number()?.unwrap_or(0) < mark.number()
+        {
+            return Err(damaged());
+        }
+        let mut numbered = writes.unproven.iter().zip(writes.proven.saturating_add(1)..);
+        let again = numbered.try_for_each(|(batch, number)| anew.apply(batch, number));
         *opened = Some(anew);
         again?;
         self.has_failed.store(false, Ordering::Release);
@@ -231,10 +282,11 @@ impl Sled {
     }
 
     fn sync(&self) -> Result<(), StoreError> {
-        self.flush()?;
+        let last = self.flush()?;
         let log = File::open(self.directory.join(LOG)).map_err(failed)?;
         log.sync_data().map_err(failed)?;
-        self.sync_blobs().map_err(failed)
+        self.sync_blobs().map_err(failed)?;
+        self.mark.as_ref().map_or(Ok(()), |mark| mark.note(last)).map_err(failed)
     }
 
     fn sync_blobs(&self) -> io::Result<()> {
@@ -280,7 +332,8 @@ impl Backend for Sled {
                 return Err(StoreError::Away { backend: NAME });
             }
             self.keep_room(&mut writes, batch.bytes())?;
-            let applied = self.with(|opened| opened.apply(batch));
+            let number = writes.last().saturating_add(1);
+            let applied = self.with(|opened| opened.apply(batch, number));
             self.has_failed.fetch_or(applied.is_err(), Ordering::AcqRel);
             applied?;
             writes.keep(batch)
@@ -349,7 +402,13 @@ impl Backend for Sled {
         if self.is_full.load(Ordering::Acquire) {
             self.make_room()?;
         }
-        if self.is_unsynced.load(Ordering::Acquire) { self.durable() } else { Ok(()) }
+        if self.is_unsynced.load(Ordering::Acquire) {
+            self.durable()?;
+        }
+        if let Some(mark) = &self.mark {
+            mark.settle();
+        }
+        Ok(())
     }
 
     fn is_shared(&self) -> bool {

@@ -219,7 +219,7 @@ fn a_start_on_a_full_disk_is_refused_and_loses_nothing() {
 }
 
 /// Starts the program once more on the directory of a gateway, which is to be refused; returns what it says.
-fn refused_start(gateway: &Gateway) -> String {
+pub fn refused_start(gateway: &Gateway) -> String {
     let output = Command::new(env!("CARGO_BIN_EXE_portcullis"))
         .args(["run", "--config"])
         .arg(gateway.directory().join("gateway.toml"))
@@ -364,21 +364,22 @@ fn entries(gateway: &Gateway) -> Value {
     ask(gateway, "/api/v1/audit?limit=1000&event_type=exchange").json()
 }
 
-fn ask(gateway: &Gateway, path: &str) -> Response {
+/// Asks the management API for a path, with the administrator's key.
+pub fn ask(gateway: &Gateway, path: &str) -> Response {
     let key = gateway.admin_key();
     let request = format!("GET {path} HTTP/1.1\r\nhost: localhost\r\nx-api-key: {key}\r\n\r\n");
     exchange(gateway.admin, request.as_bytes())
 }
 
 /// Asks for a legal hold, and returns the status of the answer.
-fn hold(gateway: &Gateway, entity: &str) -> u16 {
+pub fn hold(gateway: &Gateway, entity: &str) -> u16 {
     let body =
         format!(r#"{{"entity_id":"{entity}","entity_type":"user","reason":"a suit","issued_by":"counsel"}}"#);
     post_json(gateway, "/api/v1/legal-holds", &body)
 }
 
 /// Sends a body with the administrator's key, and returns the status of the answer.
-fn post_json(gateway: &Gateway, path: &str, body: &str) -> u16 {
+pub fn post_json(gateway: &Gateway, path: &str, body: &str) -> u16 {
     let (key, length) = (gateway.admin_key(), body.len());
     let request = format!(
         "POST {path} HTTP/1.1\r\nhost: localhost\r\nx-api-key: {key}\r\ncontent-type: application/json\r\n\
@@ -387,7 +388,8 @@ fn post_json(gateway: &Gateway, path: &str, body: &str) -> u16 {
     exchange(gateway.admin, request.as_bytes()).status
 }
 
-fn send(gateway: &Gateway) -> Response {
+/// Sends one exchange.
+pub fn send(gateway: &Gateway) -> Response {
     exchange(gateway.proxy, &post("/v1/chat/completions", "", BODY))
 }
 
@@ -442,7 +444,8 @@ impl Drop for SmallDisk {
     }
 }
 
-fn answer() -> Vec<u8> {
+/// Returns an answer of the scripted upstream.
+pub fn answer() -> Vec<u8> {
     let body = r#"{"choices":[{"index":0,"message":{"role":"assistant","content":"done"}}]}"#;
     let length = body.len();
     format!("HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}")

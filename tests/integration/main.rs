@@ -31,6 +31,7 @@ mod h2;
 mod inspection;
 mod keys;
 mod license;
+mod loss;
 mod management;
 mod metrics;
 mod models;

@@ -9,6 +9,8 @@ use rustix::fs::Access;
 use super::Check;
 use super::Outcome;
 use crate::config::Config;
+use crate::store::HighWater;
+use crate::store::backup::STORE_FOLDER;
 
 const AREA: &str = "state";
 /// What each running gateway holds, below the state directory.
@@ -32,8 +34,28 @@ pub(super) fn checks(config: &Config) -> Vec<Check> {
         return checks;
     }
     checks.extend([owner(folder), room(folder, config.audit.low_water_bytes)]);
+    checks.extend(loss(folder));
     checks.extend(secrets(folder));
     checks
+}
+
+/// Tells what the last start found missing of the store, or that it is gone; whether anything is missing of one that is there
+/// only a start can tell, for looking into it changes it.
+fn loss(folder: &Path) -> Option<Check> {
+    let high_water = HighWater::of(folder);
+    let check = |outcome, detail: String| Some(Check::new(AREA, "store", outcome, detail));
+    let acceptance = high_water.acceptance();
+    if high_water.is_loss_accepted() {
+        let detail = format!("the next start goes on whatever is missing: {} is there", acceptance.display());
+        return check(Outcome::Warning, detail);
+    }
+    if let Some(found) = high_water.finding() {
+        return check(Outcome::Fault, found);
+    }
+    let store = folder.join(STORE_FOLDER);
+    let is_gone = high_water.has_mark() && !store.is_dir();
+    let detail = format!("{} is gone: restore a backup (portcullis restore)", store.display());
+    check(Outcome::Fault, detail).filter(|_| is_gone)
 }
 
 /// Tells whether the directory can be made at the first start.

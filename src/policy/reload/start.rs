@@ -42,6 +42,8 @@ const TRIED_MAX: usize = 16;
 pub enum Origin {
     /// Nothing was stored: the files.
     FirstStart,
+    /// Everything that was stored is lost, as somebody knows who starts all the same: the files.
+    RevisionsLost,
     /// The files changed while the gateway was down: the files.
     FilesChanged,
     /// The newest revision holds nothing but what was in the files, and they or the defaults are others now: the files,
@@ -141,7 +143,8 @@ impl<'a> Start<'a> {
 
     fn begin(&self) -> Result<Begun, ChangeError> {
         let Some(newest) = self.revisions.newest(1)?.pop() else {
-            return self.of_files(None, Origin::FirstStart);
+            let is_first = self.revisions.lost_up_to() == 0;
+            return self.of_files(None, if is_first { Origin::FirstStart } else { Origin::RevisionsLost });
         };
         match self.origin(&newest) {
             origin @ (Origin::StoredRevision | Origin::StoredRevisionUnsure) => self.stored(newest, origin),
@@ -210,7 +213,8 @@ impl<'a> Start<'a> {
 
     /// Begins with the files, as a new revision.
     fn of_files(&self, newest: Option<Revision>, origin: Origin) -> Result<Begun, ChangeError> {
-        let number = newest.as_ref().map_or(1, |newest| newest.number + 1);
+        let last = newest.as_ref().map_or(self.revisions.lost_up_to(), |newest| newest.number);
+        let number = last + 1;
         let source = if newest.is_none() { RevisionSource::Start } else { RevisionSource::File };
         let (ruleset, current) = self.build_files(number, source)?;
         self.revisions.keep_next(&current.revision)?;

@@ -25,6 +25,13 @@ use super::room;
 const TREE: &str = "tables";
 /// Beside the tables: what is written to find out whether the disk takes anything. No table's name begins with a NUL.
 const PROBE: &[u8] = b"\0probe";
+/// Beside the tables, too: the number of the last batch.
+const NUMBER: &[u8] = b"\0number";
+/// Behind those, and before all tables: two pages of keys that never change.
+const BETWEEN: &[u8] = b"\0~";
+const BETWEEN_KEYS: u8 = 32;
+/// Where the numbers begin of a store that was written when batches had none: above those of all revisions it may have had.
+pub(super) const NUMBER_OF_OLD: u64 = 1_000_000;
 const FLUSH_EVERY_MS: u64 = 500;
 /// How much has to be free before a directory is opened.
 const OPEN_FREE_BYTES_MIN: u64 = 4 << 20;
@@ -34,6 +41,19 @@ const UNFINISHED: &str = ".generating";
 /// How often it is tried to get the lock that the database before has just let go of.
 const LOCK_TRIES_MAX: u32 = 50;
 const LOCK_TRY_EVERY: Duration = Duration::from_millis(20);
+
+/// What sled cannot read on.
+#[derive(Debug, thiserror::Error)]
+#[error("its files are damaged, restore a backup (portcullis restore)")]
+struct Damaged;
+
+/// What an opened directory has.
+pub(super) struct Found {
+    /// The names of its tables.
+    pub(super) tables: BTreeSet<String>,
+    /// The number of the last batch; `None`: none was written, or when batches had no numbers.
+    pub(super) number: Option<u64>,
+}
 
 /// A directory that is open.
 pub(super) struct Opened {
@@ -59,8 +79,28 @@ impl Opened {
             }
             other => broken(other),
         })?;
-        let tree = database.open_tree(TREE).map_err(broken)?;
-        Ok(Self { database, tree })
+        let opened = Self { tree: database.open_tree(TREE).map_err(broken)?, database };
+        opened.part_from_tables()?;
+        Ok(opened)
+    }
+
+    /// Keeps what changes with every batch in a page without tables: sled writes a page anew after some changes, and a page
+    /// of records may be large.
+    fn part_from_tables(&self) -> Result<(), StoreError> {
+        let between = |number: u8| [BETWEEN, &[number]].concat();
+        if self.tree.contains_key(between(BETWEEN_KEYS - 1)).map_err(broken)? {
+            return Ok(());
+        }
+        let mut changes = sled::Batch::default();
+        (0..BETWEEN_KEYS).for_each(|number| changes.insert(between(number), sled::IVec::default()));
+        self.tree.apply_batch(changes).map_err(broken)
+    }
+
+    /// Returns the number of the last batch; `None`: none had one.
+    pub(super) fn number(&self) -> Result<Option<u64>, StoreError> {
+        let Some(bytes) = self.tree.get(NUMBER).map_err(broken)? else { return Ok(None) };
+        let bytes = <[u8; size_of::<u64>()]>::try_from(&*bytes).map_err(|_| damaged())?;
+        Ok(Some(u64::from_be_bytes(bytes)))
     }
 
     /// Opens a directory that this process has just closed.
@@ -74,8 +114,10 @@ impl Opened {
         Self::open(directory, cache_bytes)
     }
 
-    pub(super) fn apply(&self, batch: &Batch) -> Result<(), StoreError> {
+    /// Writes a batch under its number.
+    pub(super) fn apply(&self, batch: &Batch, number: u64) -> Result<(), StoreError> {
         let mut changes = sled::Batch::default();
+        changes.insert(NUMBER, &number.to_be_bytes());
         for change in batch.changes() {
             let key = full_key(&change.table, &change.key);
             match &change.value {
@@ -89,6 +131,29 @@ impl Opened {
     /// Writes a probe. Sled does not write what is there already, so each has a number.
     pub(super) fn probe(&self, number: u64) -> Result<(), StoreError> {
         self.tree.insert(PROBE, &number.to_be_bytes()).map(|_| ()).map_err(broken)
+    }
+}
+
+impl Found {
+    /// Looks at an opened directory.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub(super) fn of(opened: &Opened) -> Result<Self, StoreError> {
+        Ok(Self { tables: tables(&opened.tree)?, number: opened.number()? })
+    }
+
+    /// Returns the number of the last batch, where some had none, too.
+    pub(super) fn last(&self) -> u64 {
+        self.number.unwrap_or(if self.tables.is_empty() { 0 } else { NUMBER_OF_OLD })
+    }
+
+    /// Tells whether something is missing, as far as a mark tells, or a history without one.
+    pub(super) fn lacks(&self, mark: Option<u64>, has_history: bool) -> bool {
+        match mark {
+            Some(mark) => self.number.unwrap_or(0) < mark,
+            None => has_history && self.number.is_none() && self.tables.is_empty(),
+        }
     }
 }
 
@@ -140,8 +205,8 @@ fn snapshots(directory: &Path) -> io::Result<Vec<(String, u64)>> {
 }
 
 /// Returns the names of all tables, from the first key of each.
-pub(super) fn tables(tree: &sled::Tree) -> Result<BTreeSet<String>, StoreError> {
-    // Behind the probe, whose name is empty.
+fn tables(tree: &sled::Tree) -> Result<BTreeSet<String>, StoreError> {
+    // Behind what is beside the tables, whose names are empty.
     let (mut names, mut from) = (BTreeSet::new(), vec![1]);
     while let Some(entry) = tree.range(from..).next() {
         let (key, _) = entry.map_err(broken)?;
@@ -163,6 +228,12 @@ pub(super) fn full_key(table: &str, key: &[u8]) -> Vec<u8> {
 pub(super) fn broken(error: sled::Error) -> StoreError {
     failed(match error {
         sled::Error::Io(io) => io,
+        sled::Error::Corruption { .. } => return damaged(),
         other => io::Error::other(other),
     })
+}
+
+/// Returns that something is not as it was written.
+pub(super) fn damaged() -> StoreError {
+    failed(io::Error::new(io::ErrorKind::InvalidData, Damaged))
 }

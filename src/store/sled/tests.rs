@@ -130,17 +130,25 @@ fn what_an_opening_left_unfinished_is_no_damage() {
 /// Sled parts a leaf of more than sixteen keys when somebody looks at it, also who only reads, and fails him if it cannot.
 #[test]
 fn what_is_there_is_read_while_the_disk_is_full() {
-    for bytes in [6_000, 60_000] {
+    // Beside those keys there are some of the store's own: with one of these counts the leaf is full.
+    let counts = 8..=24u64;
+    for (bytes, count) in
+        [6_000, 60_000].into_iter().flat_map(|bytes| counts.clone().map(move |it| (bytes, it)))
+    {
         let Some(disk) = SmallDisk::mount() else { return };
         let store = open_sled(&disk.0.path().join("store")).unwrap();
-        for number in 0..16u64 {
+        for number in 0..count {
             store.commit_durable(&one(&number.to_be_bytes(), vec![7])).unwrap();
         }
         disk.fill();
-        let _ = store.commit(&one(&16u64.to_be_bytes(), vec![7; bytes]));
+        let _ = store.commit(&one(&count.to_be_bytes(), vec![7; bytes]));
         let _ = store.durable();
-        for number in 0..16u64 {
-            assert_eq!(store.get("t", &number.to_be_bytes()).unwrap(), Some(vec![7]), "{number} {bytes}");
+        for number in 0..count {
+            assert_eq!(
+                store.get("t", &number.to_be_bytes()).unwrap(),
+                Some(vec![7]),
+                "{number} of {count}, {bytes}"
+            );
         }
     }
 }
@@ -158,4 +166,90 @@ fn a_sync_that_fails_is_made_up_for() {
     store.shared.backend.tend().unwrap();
     assert!(store.is_sound());
     assert_eq!(store.get("t", b"k").unwrap(), Some(b"1".to_vec()));
+}
+
+/// Opens the store in a folder that has its mark, too.
+fn open_marked(folder: &Path) -> Result<(Store, Option<u64>), StoreError> {
+    open_sled_marked(&folder.join("store"), CACHE_BYTES, &HighWater::of(folder))
+}
+
+/// Changes a byte in the last quarter of a store's log.
+fn flip(folder: &Path) {
+    let log = folder.join("store").join(LOG);
+    let mut bytes = std::fs::read(&log).unwrap();
+    let at = bytes.len() / 4 * 3;
+    bytes[at] ^= 0x55;
+    std::fs::write(log, bytes).unwrap();
+}
+
+#[test]
+fn a_store_that_is_whole_is_opened_again_and_again() {
+    let folder = tempfile::tempdir().unwrap();
+    for round in 0..5u8 {
+        let (store, lost) = open_marked(folder.path()).unwrap();
+        assert_eq!(lost, None);
+        let keys = (0..round).map(|key| store.get("t", &[key]).unwrap());
+        assert!(keys.flatten().count() == usize::from(round), "{round}");
+        store.commit_durable(&one(&[round], vec![1; 100])).unwrap();
+        // Not synced, and so no part of what the mark tells.
+        store.commit(&one(b"more", vec![round])).unwrap();
+    }
+}
+
+#[test]
+fn what_was_safe_and_is_lost_is_told_until_somebody_accepts_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let (store, _) = open_marked(folder.path()).unwrap();
+    (0..20u8).for_each(|key| store.commit_durable(&one(&[key], vec![1; 100])).unwrap());
+    drop(store);
+    let high_water = HighWater::of(folder.path());
+    let noted = high_water.number().unwrap().unwrap();
+    assert!(noted >= 20, "{noted}");
+    flip(folder.path());
+    for _ in 0..2 {
+        let Err(lost) = open_marked(folder.path()) else { panic!("it was opened") };
+        let StoreError::Lost { missing: Some(missing), acceptance, .. } = &lost else { panic!("{lost:?}") };
+        assert!((1..20).contains(missing) && *acceptance == high_water.acceptance(), "{lost:?}");
+        assert_eq!(high_water.finding(), Some(lost.to_string()));
+    }
+    std::fs::write(high_water.acceptance(), "").unwrap();
+    let (store, lost_up_to) = open_marked(folder.path()).unwrap();
+    assert_eq!((lost_up_to, high_water.finding()), (Some(noted), None));
+    assert_eq!(store.get("t", &[0]).unwrap(), Some(vec![1; 100]), "what is left is left");
+    assert_eq!(store.get("t", &[19]).unwrap(), None);
+    drop(store);
+    high_water.forget_acceptance().unwrap();
+    assert_eq!(open_marked(folder.path()).unwrap().1, None);
+}
+
+#[test]
+fn a_store_that_is_gone_is_no_new_one() {
+    let folder = tempfile::tempdir().unwrap();
+    drop(open_marked(folder.path()).unwrap());
+    std::fs::remove_dir_all(folder.path().join("store")).unwrap();
+    let lost = open_marked(folder.path()).err();
+    assert!(matches!(lost, Some(StoreError::Lost { missing: Some(1..), .. })), "{lost:?}");
+    // Nor where the mark is gone, too, and something else tells.
+    std::fs::remove_file(folder.path().join("store.mark")).unwrap();
+    let told = HighWater::of(folder.path()).with_history();
+    let opened = || open_sled_marked(&folder.path().join("store"), CACHE_BYTES, &told);
+    let lost = opened().err();
+    assert!(matches!(lost, Some(StoreError::Lost { missing: None, .. })), "{lost:?}");
+    std::fs::write(told.acceptance(), "").unwrap();
+    assert_eq!(opened().unwrap().1, Some(NUMBER_OF_OLD));
+}
+
+#[test]
+fn a_store_of_before_there_were_marks_is_whole() {
+    let folder = tempfile::tempdir().unwrap();
+    let directory = folder.path().join("store");
+    std::fs::create_dir(&directory).unwrap();
+    let opened = Opened::open(&directory, CACHE_BYTES).unwrap();
+    opened.tree.insert(full_key("t", b"k"), b"1").unwrap();
+    opened.database.flush().unwrap();
+    drop(opened);
+    let high_water = HighWater::of(folder.path()).with_history();
+    let (store, lost) = open_sled_marked(&directory, CACHE_BYTES, &high_water).unwrap();
+    assert_eq!((lost, store.get("t", b"k").unwrap()), (None, Some(b"1".to_vec())));
+    assert_eq!(high_water.number().unwrap(), Some(NUMBER_OF_OLD + 1));
 }
