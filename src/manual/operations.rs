@@ -123,7 +123,8 @@
 //! state directory: the next start goes on with what is left, removes that file, logs what it costs, makes an admin key where
 //! none is left, and numbers revisions above all that may have been. Legal holds, and what ended of keys and sessions, may be
 //! among what is lost. Damage in the midst of what was written since the last start, past its first 512 KiB, may go
-//! unnoticed; damage in what is older fails whoever reads it.
+//! unnoticed; damage in what is older fails whoever reads it. To accept the loss of a store that cannot be read, move it
+//! away first.
 //!
 //! Two processes cannot share a state directory: the second one says so and ends with status 1.
 //!
