@@ -1,6 +1,6 @@
 //! `make eval`: how often the shipped scanner is right and wrong, with the number of texts and 95 % intervals.
 //!
-//! In: the shared rows and what the trainer wrote about sources it left out. Out: tables on standard output and
+//! In: the shared rows, and what the trainer or the model's card says of sources left out. Out: tables on standard output and
 //! in `target/eval/report.{json,md}`. The model has learnt from most of the shared rows: what is measured here on
 //! them says how the product behaves on them, not how it does on others; the table of sources left out says that.
 //! `-- names` measures only what the tagger finds. `-- near` measures only the prompts that come near an attack, and shows those of the first set it judges wrongly.
@@ -14,6 +14,7 @@ mod alarms;
 mod gateway;
 mod injection;
 mod layers;
+mod left_out;
 mod measure;
 mod names;
 mod near;
@@ -46,7 +47,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         return Ok(());
     }
     let folds = fs::read_to_string(Path::new(TARGET).join("folds.json")).ok();
-    report.folds(folds.as_deref())?;
+    left_out::tables(folds.as_deref(), &fs::read_to_string(left_out::CARD)?, &mut report)?;
     let rows = rows::injection(&shared)?;
     injection::by_source(&layers, &rows, &mut report);
     near::measure(&layers, &mut report)?;

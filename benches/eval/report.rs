@@ -1,10 +1,7 @@
 //! Tables, for people and for machines.
 
-use std::error::Error;
-
 use serde_json::Map;
 use serde_json::Value;
-use serde_json::json;
 
 /// Tables as they gather.
 #[derive(Default)]
@@ -31,22 +28,20 @@ impl Report {
         self.values.insert(title.to_owned(), values);
     }
 
-    /// Adds what the trainer found about sources it left out.
-    pub fn folds(&mut self, told: Option<&str>) -> Result<(), Box<dyn Error>> {
-        self.text.push_str("# Evaluation\n");
-        let Some(told) = told else {
-            self.text.push_str("\nSources left out: run `make train` first.\n");
-            return Ok(());
-        };
-        let folds: Value = serde_json::from_str(told)?;
-        self.text.push_str(folds.get("markdown").and_then(Value::as_str).unwrap_or_default());
-        self.values.insert("sources left out".to_owned(), folds.get("values").cloned().unwrap_or(json!({})));
-        Ok(())
+    /// Adds what somebody else wrote: tables with their titles, and their values.
+    pub fn told(&mut self, title: &str, markdown: &str, values: Value) {
+        self.text.push_str(markdown);
+        self.values.insert(title.to_owned(), values);
+    }
+
+    /// Adds a title and why there is no table.
+    pub fn remark(&mut self, title: &str, remark: &str) {
+        self.text.push_str(&format!("\n## {title}\n\n{remark}\n"));
     }
 
     /// Returns the report as Markdown.
     pub fn markdown(&self) -> String {
-        self.text.clone()
+        format!("# Evaluation\n{}", self.text)
     }
 
     /// Returns the report as JSON.
