@@ -11,6 +11,7 @@ use portcullis::scan::classifier::shelf::Shelf;
 use portcullis::scan::pack;
 use portcullis::scan::rule::Rules;
 use portcullis::scan::scanner::Scanner;
+use portcullis::scan::spelling::Searched;
 use portcullis::scan::tagger::reading::Span;
 use portcullis::scan::threat::Category;
 use portcullis::scan::threat::Confidence;
@@ -65,10 +66,16 @@ impl Layers {
         self.scanner.scan(text.as_bytes(), &self.all).unwrap_or_default()
     }
 
-    /// Returns what the model finds in a text in which patterns found `seen`.
-    pub fn learned(&self, text: &str, origin: Origin, seen: &[Finding]) -> Option<Finding> {
+    /// Returns what the model finds in a text in which patterns found `seen`, and in its other spellings.
+    pub fn learned(
+        &self,
+        text: &str,
+        origin: Origin,
+        seen: &[Finding],
+        spellings: Spellings,
+    ) -> Option<Finding> {
         let found = Signals::of(seen, |id| self.scanner.detector(id).map(|it| it.category));
-        let signals = Signals { spellings: Spellings::All, ..found };
+        let signals = Signals { spellings, ..found };
         self.shelf.find(text.as_bytes(), origin, &signals, &self.all, &|| false).ok()?
     }
 
@@ -90,25 +97,31 @@ impl Layers {
         self.scanner.detector(id).map(|it| it.category).or_else(learned).or_else(rule)
     }
 
-    /// Asks all layers whether a text of a request is an attack, however it is spelt.
-    pub fn outcome(&self, text: &str, origin: Origin) -> Outcome {
-        let searched = self.scanner.scan_spelt(text.as_bytes(), &self.all);
-        let mut findings = searched.map(|searched| searched.findings).unwrap_or_default();
-        let layer1 = self.surest(&findings);
-        let learned = self.learned(text, origin, &findings);
-        let layer3 = learned.as_ref().map(|finding| finding.confidence);
-        findings.extend(learned);
-        Outcome { layer1, layer2: self.surest(&self.ruled(text, &findings)), layer3 }
+    /// Returns what patterns find in a text of a request, however it is spelt, and its other spellings.
+    pub fn spelt(&self, text: &str) -> Searched {
+        let nothing = || Searched { findings: Vec::new(), spellings: Spellings::All };
+        self.scanner.scan_spelt(text.as_bytes(), &self.all).unwrap_or_else(|_| nothing())
     }
 
-    fn surest(&self, findings: &[Finding]) -> Option<Confidence> {
-        let attacks = findings.iter().filter(|it| self.category(it.detector) == Some(Category::Injection));
-        attacks.map(|finding| finding.confidence).max()
+    /// Asks all layers whether a text of a request is an attack, however it is spelt.
+    pub fn outcome(&self, text: &str, origin: Origin) -> Outcome {
+        let Searched { mut findings, spellings } = self.spelt(text);
+        let layer1 = self.surest(&findings, Category::Injection);
+        let learned = self.learned(text, origin, &findings, spellings);
+        let layer3 = learned.as_ref().map(|finding| finding.confidence);
+        findings.extend(learned);
+        let layer2 = self.surest(&self.ruled(text, &findings), Category::Injection);
+        Outcome { layer1, layer2, layer3 }
+    }
+
+    fn surest(&self, findings: &[Finding], category: Category) -> Option<Confidence> {
+        let about = findings.iter().filter(|it| self.category(it.detector) == Some(category));
+        about.map(|finding| finding.confidence).max()
     }
 }
 
 impl Outcome {
-    /// Tells whether the default policy stops the text.
+    /// Tells whether the default policy stops the text as an attack.
     pub fn blocked(self) -> bool {
         [self.layer1, self.layer2, self.layer3].iter().flatten().any(|it| *it >= Confidence::HIGH)
     }

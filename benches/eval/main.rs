@@ -18,8 +18,10 @@ mod left_out;
 mod measure;
 mod names;
 mod near;
+mod personal;
 mod report;
 mod rows;
+mod secrets;
 mod spans;
 mod speed;
 mod transform;
@@ -41,7 +43,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     let shared = rows::shared();
     if std::env::args().nth(1).as_deref() == Some("names") {
-        spans::personal(&layers, &rows::personal(&shared)?, &mut report);
+        personal::measure(&layers, &rows::personal(&shared)?, &mut report);
         names::measure(&layers, &rows::personal(&shared)?, &rows::long(&shared)?, &mut report);
         std::io::stdout().write_all(report.markdown().as_bytes())?;
         return Ok(());
@@ -57,8 +59,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let gateway = Gateway::shipped(&layers)?;
     alarms::long(&gateway, &long, &mut report);
     alarms::traffic(&gateway, &rows::traffic(&shared)?, &mut report);
-    spans::secrets(&layers, &rows::secrets(&shared)?, &mut report);
-    spans::personal(&layers, &rows::personal(&shared)?, &mut report);
+    secrets::measure(&layers, &rows::secrets(&shared)?, &mut report);
+    personal::measure(&layers, &rows::personal(&shared)?, &mut report);
     names::measure(&layers, &rows::personal(&shared)?, &long, &mut report);
     speed::measure(&layers, &long, &mut report);
     fs::create_dir_all(TARGET)?;

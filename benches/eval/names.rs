@@ -6,6 +6,7 @@ use std::ops::Range;
 use std::time::Instant;
 
 use portcullis::scan::classifier::Origin;
+use portcullis::scan::classifier::Spellings;
 use portcullis::scan::tagger::chain::Tag;
 use portcullis::scan::tagger::reading::Span;
 use serde_json::Value;
@@ -13,11 +14,12 @@ use serde_json::json;
 
 use crate::layers::Layers;
 use crate::measure::quantile;
+use crate::personal::bytes;
+use crate::personal::is_labelled_whole;
 use crate::report::Report;
 use crate::rows::Personal;
 use crate::rows::Text;
 use crate::spans::Counts;
-use crate::spans::bytes;
 use crate::spans::overlaps;
 
 /// Sources that nothing is learnt from, of prose, documentation and code.
@@ -38,6 +40,16 @@ fn tag_of(label: &str) -> Option<Tag> {
     }
 }
 
+/// Returns the label of the rows that a tag stands for.
+pub fn label_of(tag: Tag) -> &'static [&'static str] {
+    match tag {
+        Tag::Person => &["PERSON"],
+        Tag::Address => &["ADDRESS"],
+        Tag::Location => &["LOCATION"],
+        Tag::Organization => &["ORGANIZATION"],
+    }
+}
+
 /// Measures all of it.
 pub fn measure(layers: &Layers, rows: &[Personal], long: &[Text], report: &mut Report) {
     by_source(layers, rows, report);
@@ -48,9 +60,7 @@ pub fn measure(layers: &Layers, rows: &[Personal], long: &[Text], report: &mut R
 /// Counts what is found of each type in the sources that label all of them.
 fn by_source(layers: &Layers, rows: &[Personal], report: &mut Report) {
     let mut counts: BTreeMap<(&str, &str), Counts> = BTreeMap::new();
-    let labelled =
-        |row: &&Personal| row.source.starts_with("presidio-research") || row.source.starts_with("synthetic");
-    for row in rows.iter().filter(labelled) {
+    for row in rows.iter().filter(|row| is_labelled_whole(row)) {
         let found = layers.names(&row.text);
         let there: Vec<(Range<usize>, Option<Tag>)> =
             row.spans.iter().map(|span| (bytes(row, span), tag_of(&span.r#type))).collect();
@@ -133,7 +143,7 @@ fn speed(layers: &Layers, long: &[Text], report: &mut Report) {
             let text = &all[start..end];
             let began = Instant::now();
             let patterns = layers.patterns(text);
-            black_box(layers.learned(text, Origin::User, &patterns));
+            black_box(layers.learned(text, Origin::User, &patterns, Spellings::All));
             let between = Instant::now();
             black_box(layers.names(text));
             without.push((between - began).as_secs_f64() * 1e6);

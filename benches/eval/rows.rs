@@ -37,7 +37,7 @@ pub struct Secret {
     /// What the secret is.
     #[serde(default)]
     pub rule: Option<String>,
-    /// 1 where there is a secret.
+    /// 1 where there is a secret, 0 where there is none; nothing where nobody knows.
     #[serde(default)]
     pub label: Option<u8>,
     /// Where it is from.
@@ -51,6 +51,9 @@ pub struct Personal {
     pub text: String,
     /// What is in it.
     pub spans: Vec<Span>,
+    /// What it shows none of, where its source says so.
+    #[serde(default)]
+    pub neg_for: Option<String>,
     /// Where it is from.
     pub source: String,
 }

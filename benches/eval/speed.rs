@@ -4,6 +4,7 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use portcullis::scan::classifier::Origin;
+use portcullis::scan::classifier::Spellings;
 use serde_json::json;
 
 use crate::layers::Layers;
@@ -24,7 +25,8 @@ pub fn measure(layers: &Layers, long: &[Text], report: &mut Report) {
         let mut taken: [Vec<f64>; 3] = Default::default();
         for text in &texts {
             let patterns = timed(&mut taken[0], || layers.patterns(text));
-            let learned = timed(&mut taken[2], || layers.learned(text, Origin::User, &patterns));
+            let learned =
+                timed(&mut taken[2], || layers.learned(text, Origin::User, &patterns, Spellings::All));
             let findings: Vec<_> = patterns.into_iter().chain(learned).collect();
             timed(&mut taken[1], || layers.ruled(text, &findings));
         }
