@@ -1,4 +1,4 @@
-//! Attacks found and harmless texts left alone: by source, transformed, deep in documents.
+//! Attacks found and harmless texts left alone: by source, and deep in documents.
 
 use std::collections::BTreeMap;
 
@@ -12,11 +12,11 @@ use crate::layers::Outcome;
 use crate::measure::Share;
 use crate::report::Report;
 use crate::rows::Text;
-use crate::transform::TRANSFORMS;
 
-/// Attacks that are transformed and hidden.
+/// How many attacks are transformed and hidden.
 const ATTACKS_MAX: usize = 150;
-const ATTACK_BYTES: std::ops::Range<usize> = 24..600;
+/// How long they are.
+pub const ATTACK_BYTES: std::ops::Range<usize> = 24..600;
 /// Sizes of the documents that attacks are hidden in, in bytes: about 2k, 8k and 32k tokens.
 const DOCUMENT_BYTES: [usize; 3] = [8 << 10, 32 << 10, 128 << 10];
 
@@ -84,41 +84,19 @@ pub fn by_source(layers: &Layers, rows: &[Text], report: &mut Report) {
     );
 }
 
-fn attacks(rows: &[Text]) -> Vec<&Text> {
+/// Returns attacks of some length that are written plainly, a few of all sources.
+pub fn attacks(rows: &[Text]) -> Vec<&Text> {
     let direct = rows.iter().filter(|row| {
         let plain = !row.kind.starts_with("obfuscated") && !row.source.starts_with("BIPIA");
         row.label == Some(1) && plain && ATTACK_BYTES.contains(&row.text.len())
     });
-    let all: Vec<&Text> = direct.collect();
-    let step = (all.len() / ATTACKS_MAX).max(1);
-    all.into_iter().step_by(step).take(ATTACKS_MAX).collect()
+    sampled(direct.collect(), ATTACKS_MAX)
 }
 
-/// Counts how many of the attacks that are found as they are, are found transformed.
-pub fn transforms(layers: &Layers, rows: &[Text], report: &mut Report) {
-    let found = |row: &&Text| layers.outcome(&row.text, Origin::User).told();
-    let base: Vec<&Text> = attacks(rows).into_iter().filter(found).collect();
-    let (mut lines, mut values) = (Vec::new(), Vec::new());
-    for transform in &TRANSFORMS {
-        let mut kept = Share::default();
-        for row in &base {
-            kept.note(layers.outcome(&(transform.write)(&row.text), Origin::User).told());
-        }
-        lines.push(vec![
-            transform.family.to_owned(),
-            transform.name.to_owned(),
-            kept.all.to_string(),
-            kept.cell(),
-        ]);
-        values.push(json!({ "family": transform.family, "name": transform.name, "kept": kept.value() }));
-    }
-    report.table(
-        "Attacks kept when transformed",
-        "Of the attacks that are reported as they are, the percentage that is still reported.",
-        &["family", "transform", "n", "kept"],
-        &lines,
-        json!(values),
-    );
+/// Returns every so many of a list, the same each time.
+pub fn sampled<T>(all: Vec<T>, most: usize) -> Vec<T> {
+    let step = (all.len() / most).max(1);
+    all.into_iter().step_by(step).take(most).collect()
 }
 
 /// Counts attacks that are found deep in long documents, and the documents alone that are reported.

@@ -39,6 +39,8 @@ pub struct Outcome {
     pub layer2: Option<Confidence>,
     /// The model.
     pub layer3: Option<Confidence>,
+    /// Patterns of secrets, which is another matter.
+    pub secret: Option<Confidence>,
 }
 
 impl Layers {
@@ -107,11 +109,12 @@ impl Layers {
     pub fn outcome(&self, text: &str, origin: Origin) -> Outcome {
         let Searched { mut findings, spellings } = self.spelt(text);
         let layer1 = self.surest(&findings, Category::Injection);
+        let secret = self.surest(&findings, Category::Secrets);
         let learned = self.learned(text, origin, &findings, spellings);
         let layer3 = learned.as_ref().map(|finding| finding.confidence);
         findings.extend(learned);
         let layer2 = self.surest(&self.ruled(text, &findings), Category::Injection);
-        Outcome { layer1, layer2, layer3 }
+        Outcome { layer1, layer2, layer3, secret }
     }
 
     fn surest(&self, findings: &[Finding], category: Category) -> Option<Confidence> {
@@ -129,5 +132,10 @@ impl Outcome {
     /// Tells whether anything is reported.
     pub fn told(self) -> bool {
         [self.layer1, self.layer2, self.layer3].iter().flatten().any(|it| *it >= Confidence::MEDIUM)
+    }
+
+    /// Tells whether the default policy stops a request for the text: as an attack, or for a secret.
+    pub fn refused(self) -> bool {
+        self.blocked() || self.secret.is_some_and(|it| it >= Confidence::MEDIUM)
     }
 }

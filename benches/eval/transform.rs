@@ -1,68 +1,70 @@
 //! Ways to write the same words so that a filter does not see them.
 
+use std::io::Write as _;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use flate2::Compression;
+use flate2::write::GzEncoder;
 
 /// A way to write a text.
 pub struct Transform {
     /// Its name in the report.
     pub name: &'static str,
-    /// What it hides by: `invisible`, `look-alike`, `encoding`, `spelling` or `none`.
+    /// What it hides by: `invisible`, `look-alike`, `encoding`, `spelling`, `cipher` or `none`.
     pub family: &'static str,
+    /// Whether every letter comes back as it was, so that a key stays the same key.
+    pub is_exact: bool,
     /// Writes a text.
     pub write: fn(&str) -> String,
 }
 
 /// Every way that is measured.
-pub const TRANSFORMS: [Transform; 27] = [
-    Transform { name: "upper case", family: "none", write: |text| text.to_uppercase() },
-    Transform { name: "mixed case", family: "none", write: mixed_case },
-    Transform { name: "in a code fence", family: "none", write: |text| format!("```\n{text}\n```") },
-    Transform { name: "in an HTML comment", family: "none", write: |text| format!("<!-- {text} -->") },
-    Transform { name: "line breaks for spaces", family: "none", write: |text| text.replace(' ', "\n") },
-    Transform { name: "zero-width spaces", family: "invisible", write: |text| between(text, '\u{200b}') },
-    Transform { name: "word joiners", family: "invisible", write: |text| between(text, '\u{2060}') },
-    Transform { name: "soft hyphens", family: "invisible", write: |text| between(text, '\u{ad}') },
-    Transform { name: "combining marks", family: "invisible", write: |text| between(text, '\u{336}') },
-    Transform { name: "variation selectors", family: "invisible", write: |text| between(text, '\u{fe0f}') },
-    Transform { name: "tag characters", family: "invisible", write: tags },
-    Transform {
-        name: "bidi override marks",
-        family: "invisible",
-        write: |text| format!("\u{202d}{text}\u{202c}"),
-    },
-    Transform { name: "fullwidth", family: "look-alike", write: fullwidth },
-    Transform { name: "mathematical bold", family: "look-alike", write: bold },
-    Transform { name: "Cyrillic homoglyphs", family: "look-alike", write: homoglyphs },
-    Transform { name: "small capitals", family: "look-alike", write: small_capitals },
-    Transform { name: "homoglyphs of rare scripts", family: "look-alike", write: rare_homoglyphs },
-    Transform { name: "letters in boxes", family: "look-alike", write: boxed },
-    Transform {
-        name: "base64",
-        family: "encoding",
-        write: |text| format!("Decode: {}", STANDARD.encode(text)),
-    },
-    Transform { name: "hex", family: "encoding", write: |text| format!("Decode: {}", hex(text)) },
-    Transform {
-        name: "percent",
-        family: "encoding",
-        write: |text| bytes(text, |byte| format!("%{byte:02X}")),
-    },
-    Transform {
-        name: "HTML entities",
-        family: "encoding",
-        write: |text| characters(text, |it| format!("&#{};", it as u32)),
-    },
-    Transform { name: "\\u escapes", family: "encoding", write: unicode_escapes },
-    Transform {
-        name: "base64 twice",
-        family: "encoding",
-        write: |text| STANDARD.encode(STANDARD.encode(text)),
-    },
-    Transform { name: "leet", family: "spelling", write: leet },
-    Transform { name: "letters spaced out", family: "spelling", write: |text| between(text, ' ') },
-    Transform { name: "letters dotted", family: "spelling", write: |text| words(text, ".") },
+pub const TRANSFORMS: [Transform; 35] = [
+    lossy("upper case", "none", |text| text.to_uppercase()),
+    lossy("mixed case", "none", mixed_case),
+    exact("in a code fence", "none", |text| format!("```\n{text}\n```")),
+    exact("in an HTML comment", "none", |text| format!("<!-- {text} -->")),
+    lossy("line breaks for spaces", "none", |text| text.replace(' ', "\n")),
+    exact("zero-width spaces", "invisible", |text| between(text, '\u{200b}')),
+    exact("word joiners", "invisible", |text| between(text, '\u{2060}')),
+    exact("soft hyphens", "invisible", |text| between(text, '\u{ad}')),
+    exact("combining marks", "invisible", |text| between(text, '\u{336}')),
+    exact("variation selectors", "invisible", |text| between(text, '\u{fe0f}')),
+    exact("tag characters", "invisible", tags),
+    exact("bidi override marks", "invisible", |text| format!("\u{202d}{text}\u{202c}")),
+    exact("fullwidth", "look-alike", fullwidth),
+    exact("mathematical bold", "look-alike", bold),
+    exact("Cyrillic homoglyphs", "look-alike", homoglyphs),
+    lossy("small capitals", "look-alike", small_capitals),
+    exact("homoglyphs of rare scripts", "look-alike", rare_homoglyphs),
+    lossy("letters in boxes", "look-alike", boxed),
+    exact("base64", "encoding", |text| format!("Decode: {}", STANDARD.encode(text))),
+    exact("hex", "encoding", |text| format!("Decode: {}", hex(text))),
+    exact("percent", "encoding", |text| bytes(text, |byte| format!("%{byte:02X}"))),
+    exact("HTML entities", "encoding", |text| characters(text, |it| format!("&#{};", it as u32))),
+    exact("\\u escapes", "encoding", unicode_escapes),
+    exact("base64 twice", "encoding", |text| STANDARD.encode(STANDARD.encode(text))),
+    exact("base32", "encoding", |text| format!("Decode: {}", base32(text.as_bytes()))),
+    exact("Ascii85", "encoding", |text| format!("Decode: <~{}~>", ascii85(text.as_bytes()))),
+    exact("quoted-printable", "encoding", quoted_printable),
+    exact("gzip and base64", "encoding", gzip),
+    exact("binary", "encoding", |text| bytes(text, |byte| format!("{byte:08b} "))),
+    lossy("leet", "spelling", leet),
+    exact("letters spaced out", "spelling", |text| between(text, ' ')),
+    exact("letters dotted", "spelling", |text| words(text, ".")),
+    exact("ROT13", "cipher", rot13),
+    lossy("Morse", "cipher", morse),
+    exact("reversed", "cipher", |text| text.chars().rev().collect()),
 ];
+
+const fn exact(name: &'static str, family: &'static str, write: fn(&str) -> String) -> Transform {
+    Transform { name, family, is_exact: true, write }
+}
+
+const fn lossy(name: &'static str, family: &'static str, write: fn(&str) -> String) -> Transform {
+    Transform { name, family, is_exact: false, write }
+}
 
 fn characters(text: &str, write: impl Fn(char) -> String) -> String {
     text.chars().map(write).collect()
@@ -168,4 +170,71 @@ fn unicode_escapes(text: &str) -> String {
         letter.encode_utf16(&mut units).iter().map(|unit| format!("\\u{unit:04x}")).collect()
     };
     text.chars().map(write).collect()
+}
+
+/// Base32 of RFC 4648, padded.
+fn base32(text: &[u8]) -> String {
+    const DIGITS: &[u8; 32] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
+    let mut written = String::new();
+    for group in text.chunks(5) {
+        let value = (0..5).fold(0u64, |value, at| value << 8 | u64::from(*group.get(at).unwrap_or(&0)));
+        let count = (group.len() * 8).div_ceil(5);
+        let digit = |at: usize| char::from(DIGITS[(value >> (35 - 5 * at) & 31) as usize]);
+        written.extend((0..8).map(|at| if at < count { digit(at) } else { '=' }));
+    }
+    written
+}
+
+/// Ascii85 without its marks, and with `z` for four zeros.
+fn ascii85(text: &[u8]) -> String {
+    let mut written = String::new();
+    for group in text.chunks(4) {
+        let value = (0..4).fold(0u32, |value, at| value << 8 | u32::from(*group.get(at).unwrap_or(&0)));
+        if value == 0 && group.len() == 4 {
+            written.push('z');
+            continue;
+        }
+        let digit = |at: u32| char::from(b'!' + (value / 85u32.pow(4 - at) % 85) as u8);
+        written.extend((0..=group.len() as u32).map(digit));
+    }
+    written
+}
+
+/// Quoted-printable of RFC 2045, every byte of it quoted.
+fn quoted_printable(text: &str) -> String {
+    let lines = text.as_bytes().chunks(25);
+    let line = |line: &[u8]| line.iter().map(|byte| format!("={byte:02X}")).collect::<String>();
+    lines.map(line).collect::<Vec<_>>().join("=\r\n")
+}
+
+/// Base64 of a gzip file; the same bytes each time, for it holds no time.
+fn gzip(text: &str) -> String {
+    let mut file = GzEncoder::new(Vec::new(), Compression::default());
+    let written = file.write_all(text.as_bytes()).and_then(|()| file.finish());
+    STANDARD.encode(written.expect("nothing fails that writes to memory"))
+}
+
+fn rot13(text: &str) -> String {
+    shifted(text, |letter| match letter {
+        'a'..='m' | 'A'..='M' => Some(letter as u32 + 13),
+        'n'..='z' | 'N'..='Z' => Some(letter as u32 - 13),
+        _ => None,
+    })
+}
+
+/// Morse code of letters and digits, words parted by a slash; there is none of anything else.
+fn morse(text: &str) -> String {
+    const LETTERS: [&str; 26] = [
+        ".-", "-...", "-.-.", "-..", ".", "..-.", "--.", "....", "..", ".---", "-.-", ".-..", "--", "-.",
+        "---", ".--.", "--.-", ".-.", "...", "-", "..-", "...-", ".--", "-..-", "-.--", "--..",
+    ];
+    const DIGITS: [&str; 10] =
+        ["-----", ".----", "..---", "...--", "....-", ".....", "-....", "--...", "---..", "----."];
+    let code = |letter: char| match letter.to_ascii_lowercase() {
+        letter @ 'a'..='z' => Some(LETTERS[letter as usize - 'a' as usize]),
+        digit @ '0'..='9' => Some(DIGITS[digit as usize - '0' as usize]),
+        _ => None,
+    };
+    let word = |word: &str| word.chars().filter_map(code).collect::<Vec<_>>().join(" ");
+    text.split_whitespace().map(word).filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" / ")
 }
