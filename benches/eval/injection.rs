@@ -25,6 +25,21 @@ fn origin(row: &Text) -> Origin {
     if of_tool { Origin::Tool } else { Origin::User }
 }
 
+/// Returns the set that a row counts in, if it counts.
+pub fn set_of(row: &Text) -> Option<&'static str> {
+    match (row.label, row.kind.as_str()) {
+        (Some(1), _) => Some("attack"),
+        (Some(_), _) => Some("harmless"),
+        (None, "harmful_request") => Some("harmful question, no technique"),
+        (None, _) => None,
+    }
+}
+
+/// Asks all layers about every row.
+pub fn outcomes(layers: &Layers, rows: &[Text]) -> Vec<Outcome> {
+    rows.iter().map(|row| layers.outcome(&row.text, origin(row))).collect()
+}
+
 /// What is counted for one source.
 #[derive(Default)]
 struct Counts {
@@ -34,21 +49,15 @@ struct Counts {
 }
 
 /// Counts for each source what the default policy blocks and what is reported at all, and by which layer.
-pub fn by_source(layers: &Layers, rows: &[Text], report: &mut Report) {
+pub fn by_source(rows: &[Text], outcomes: &[Outcome], report: &mut Report) {
     let mut counts: BTreeMap<(&str, &str), Counts> = BTreeMap::new();
-    for row in rows {
-        let set = match (row.label, row.kind.as_str()) {
-            (Some(1), _) => "attack",
-            (Some(_), _) => "harmless",
-            (None, "harmful_request") => "harmful question, no technique",
-            (None, _) => continue,
-        };
-        let outcome = layers.outcome(&row.text, origin(row));
+    for (row, outcome) in rows.iter().zip(outcomes) {
+        let Some(set) = set_of(row) else { continue };
         for source in [row.source.as_str(), "all"] {
             let count = counts.entry((set, source)).or_default();
             count.blocked.note(outcome.blocked());
             count.told.note(outcome.told());
-            let Outcome { layer1, layer2, layer3 } = outcome;
+            let Outcome { layer1, layer2, layer3, .. } = *outcome;
             for (share, layer) in count.layers.iter_mut().zip([layer1, layer2, layer3]) {
                 share.note(layer.is_some_and(|it| it >= Confidence::HIGH));
             }

@@ -30,6 +30,9 @@ pub struct Layers {
     all: DetectorSet,
 }
 
+/// The layers from the first up to each.
+pub const STACKS: [&str; 3] = ["l1", "l1 + l2", "l1 + l2 + l3"];
+
 /// How sure each layer is that a text is an attack; nothing where it does not report it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Outcome {
@@ -37,10 +40,21 @@ pub struct Outcome {
     pub layer1: Option<Confidence>,
     /// Rules over what patterns and the model found.
     pub layer2: Option<Confidence>,
+    /// Rules over what patterns alone found.
+    pub layer2_alone: Option<Confidence>,
     /// The model.
     pub layer3: Option<Confidence>,
     /// Patterns of secrets, which is another matter.
     pub secret: Option<Confidence>,
+}
+
+/// What some of the layers make of a text.
+#[derive(Clone, Copy, Debug)]
+pub struct Verdict {
+    /// Whether the default policy stops it.
+    pub blocked: bool,
+    /// Whether anything is reported.
+    pub told: bool,
 }
 
 impl Layers {
@@ -110,11 +124,12 @@ impl Layers {
         let Searched { mut findings, spellings } = self.spelt(text);
         let layer1 = self.surest(&findings, Category::Injection);
         let secret = self.surest(&findings, Category::Secrets);
+        let layer2_alone = self.surest(&self.ruled(text, &findings), Category::Injection);
         let learned = self.learned(text, origin, &findings, spellings);
         let layer3 = learned.as_ref().map(|finding| finding.confidence);
         findings.extend(learned);
         let layer2 = self.surest(&self.ruled(text, &findings), Category::Injection);
-        Outcome { layer1, layer2, layer3, secret }
+        Outcome { layer1, layer2, layer2_alone, layer3, secret }
     }
 
     fn surest(&self, findings: &[Finding], category: Category) -> Option<Confidence> {
@@ -126,16 +141,33 @@ impl Layers {
 impl Outcome {
     /// Tells whether the default policy stops the text as an attack.
     pub fn blocked(self) -> bool {
-        [self.layer1, self.layer2, self.layer3].iter().flatten().any(|it| *it >= Confidence::HIGH)
+        Verdict::of(&[self.layer1, self.layer2, self.layer3]).blocked
     }
 
     /// Tells whether anything is reported.
     pub fn told(self) -> bool {
-        [self.layer1, self.layer2, self.layer3].iter().flatten().any(|it| *it >= Confidence::MEDIUM)
+        Verdict::of(&[self.layer1, self.layer2, self.layer3]).told
     }
 
     /// Tells whether the default policy stops a request for the text: as an attack, or for a secret.
     pub fn refused(self) -> bool {
         self.blocked() || self.secret.is_some_and(|it| it >= Confidence::MEDIUM)
+    }
+
+    /// Returns what the layers up to each make of it, in the order of [`STACKS`].
+    pub fn stacks(self) -> [Verdict; STACKS.len()] {
+        [
+            Verdict::of(&[self.layer1]),
+            Verdict::of(&[self.layer1, self.layer2_alone]),
+            Verdict::of(&[self.layer1, self.layer2, self.layer3]),
+        ]
+    }
+}
+
+impl Verdict {
+    fn of(layers: &[Option<Confidence>]) -> Self {
+        let surest = layers.iter().flatten().max();
+        let reaches = |least: Confidence| surest.is_some_and(|it| *it >= least);
+        Self { blocked: reaches(Confidence::HIGH), told: reaches(Confidence::MEDIUM) }
     }
 }

@@ -10,6 +10,7 @@ use std::fs;
 use std::io::Write as _;
 use std::path::Path;
 
+mod ablation;
 mod alarms;
 mod gateway;
 mod injection;
@@ -52,7 +53,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     let folds = fs::read_to_string(Path::new(TARGET).join("folds.json")).ok();
     left_out::tables(folds.as_deref(), &fs::read_to_string(left_out::CARD)?, &mut report)?;
     let rows = rows::injection(&shared)?;
-    injection::by_source(&layers, &rows, &mut report);
+    let outcomes = injection::outcomes(&layers, &rows);
+    injection::by_source(&rows, &outcomes, &mut report);
+    ablation::measure(&rows, &outcomes, &mut report);
     near::measure(&layers, &mut report)?;
     let keys = rows::secrets(&shared)?;
     kept::measure(&layers, &rows, &keys, &mut report);
