@@ -20,7 +20,8 @@ pub const ATTACK_BYTES: std::ops::Range<usize> = 24..600;
 /// Sizes of the documents that attacks are hidden in, in bytes: about 2k, 8k and 32k tokens.
 const DOCUMENT_BYTES: [usize; 3] = [8 << 10, 32 << 10, 128 << 10];
 
-fn origin(row: &Text) -> Origin {
+/// Returns whose text a row is.
+pub fn origin(row: &Text) -> Origin {
     let of_tool = ["indirect", "document", "tool_output"].iter().any(|part| row.kind.contains(part));
     if of_tool { Origin::Tool } else { Origin::User }
 }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use portcullis::scan::classifier::Origin;
 use portcullis::scan::classifier::Signals;
 use portcullis::scan::classifier::Spellings;
+use portcullis::scan::classifier::reading;
 use portcullis::scan::classifier::shelf::Shelf;
 use portcullis::scan::pack;
 use portcullis::scan::rule::Rules;
@@ -117,6 +118,18 @@ impl Layers {
     pub fn spelt(&self, text: &str) -> Searched {
         let nothing = || Searched { findings: Vec::new(), spellings: Spellings::All };
         self.scanner.scan_spelt(text.as_bytes(), &self.all).unwrap_or_else(|_| nothing())
+    }
+
+    /// Returns the log odds that the model gives a text, with what patterns find in it added; a text it does not judge
+    /// has the least there are.
+    pub fn odds(&self, text: &str, origin: Origin) -> f32 {
+        let Searched { findings, spellings } = self.spelt(text);
+        let found = Signals::of(&findings, |id| self.scanner.detector(id).map(|it| it.category));
+        let signals = Signals { spellings, ..found };
+        let judged = self.shelf.model(None).and_then(|model| {
+            reading::judge(model, text.as_bytes(), origin, &signals, &|| false).ok().flatten()
+        });
+        judged.map_or(f32::NEG_INFINITY, |told| told.verdict.odds)
     }
 
     /// Asks all layers whether a text of a request is an attack, however it is spelt.

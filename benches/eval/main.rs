@@ -1,6 +1,6 @@
 //! `make eval`: how often the shipped scanner is right and wrong, with the number of texts and 95 % intervals.
 //!
-//! In: the shared rows, and what the trainer or the model's card says of sources left out. Out: tables on standard output and
+//! In: the shared rows, the packages that cargo fetched, and what the trainer or the model's card says of sources left out. Out: tables on standard output and
 //! in `target/eval/report.{json,md}`. The model has learnt from most of the shared rows: what is measured here on
 //! them says how the product behaves on them, not how it does on others; the table of sources left out says that.
 //! `-- names` measures only what the tagger finds. `-- near` measures only the prompts that come near an attack, and shows those of the first set it judges wrongly.
@@ -20,12 +20,14 @@ mod left_out;
 mod measure;
 mod names;
 mod near;
+mod packages;
 mod personal;
 mod report;
 mod rows;
 mod secrets;
 mod spans;
 mod speed;
+mod thresholds;
 mod transform;
 
 use gateway::Gateway;
@@ -55,6 +57,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let rows = rows::injection(&shared)?;
     let outcomes = injection::outcomes(&layers, &rows);
     injection::by_source(&rows, &outcomes, &mut report);
+    thresholds::measure(&layers, &rows, &outcomes, &mut report)?;
     ablation::measure(&rows, &outcomes, &mut report);
     near::measure(&layers, &mut report)?;
     let keys = rows::secrets(&shared)?;

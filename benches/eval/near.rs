@@ -28,12 +28,15 @@ struct Sets {
     held_out: Vec<Prompt>,
 }
 
+/// One prompt.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Prompt {
+pub struct Prompt {
     language: String,
-    attack: bool,
-    text: String,
+    /// Whether it is an attack.
+    pub attack: bool,
+    /// What it says.
+    pub text: String,
 }
 
 #[derive(Default)]
@@ -45,6 +48,11 @@ struct Counts {
 fn read() -> Result<Sets, Box<dyn Error>> {
     let text = fs::read_to_string(Path::new(FILE)).map_err(|error| format!("{FILE}: {error}"))?;
     Ok(toml::from_str(&text)?)
+}
+
+/// Returns the prompts that were only counted.
+pub fn held_out() -> Result<Vec<Prompt>, Box<dyn Error>> {
+    Ok(read()?.held_out)
 }
 
 /// Counts what of each set the default policy blocks and what is reported at all.
