@@ -70,7 +70,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     secrets::measure(&layers, &keys, &mut report);
     personal::measure(&layers, &rows::personal(&shared)?, &mut report);
     names::measure(&layers, &rows::personal(&shared)?, &long, &mut report);
-    speed::measure(&layers, &long, &mut report);
+    speed::measure(&layers, &gateway, &long, &mut report);
     fs::create_dir_all(TARGET)?;
     fs::write(Path::new(TARGET).join("report.json"), report.json())?;
     fs::write(Path::new(TARGET).join("report.md"), report.markdown())?;
