@@ -11,6 +11,7 @@ use std::str::FromStr;
 pub mod address;
 mod encoding;
 pub mod identity;
+pub mod mnemonic;
 pub mod password;
 pub mod published;
 pub mod rarity;
@@ -394,7 +395,7 @@ pub enum Check {
     KeptPassword,
     /// A password of three classes, or as random as what a machine draws.
     StrongOrRare,
-    /// Twelve to 24 words of BIP-39 with the right checksum.
+    /// Twelve to 24 words of one list of BIP-39, in any of its languages, with the right checksum.
     Bip39,
     /// Not one of the keys that manuals and sample applications print.
     NotPublished,

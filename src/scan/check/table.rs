@@ -3,6 +3,7 @@
 use super::Check;
 use super::address;
 use super::identity;
+use super::mnemonic;
 use super::password;
 use super::published;
 use super::rarity;
@@ -372,7 +373,7 @@ pub(super) const TABLE: &[Row] = &[
     }),
     row(Check::KeptPassword, "kept_password", password::kept, by_chance),
     row(Check::StrongOrRare, "strong_or_rare", password::strong_or_rare, by_chance),
-    row(Check::Bip39, "bip39", password::bip39, password::repair_bip39),
+    row(Check::Bip39, "bip39", mnemonic::bip39, mnemonic::repair_bip39),
     row(Check::NotPublished, "not_published", published::not_published, by_chance),
     row(Check::CarriesText, "carries_text", address::carries_text, by_chance),
     row(Check::CarriesWords, "carries_words", address::carries_words, by_chance),
