@@ -34,6 +34,7 @@ mod gzip;
 mod inserts;
 mod letters;
 mod marks;
+mod phrase;
 mod sign;
 mod unescaped;
 
@@ -85,14 +86,16 @@ enum Origin {
     Runs(Vec<(usize, Range<usize>)>),
 }
 
-/// Tells whether a text, or one of several with NUL between them, has a table whose cells may hold a value.
+/// Tells whether a text, or one of several with NUL between them, has a table whose cells may hold a value, or a phrase of a
+/// wallet.
 pub fn has_table(text: &[u8]) -> bool {
     tables(text).next().is_some()
 }
 
-/// Returns readings of the tables of a text, drawn or inserted, with each cell behind the name of its column.
+/// Returns readings of the tables of a text, drawn or inserted, with each cell behind the name of its column, and of the
+/// phrases of wallets in it, each behind what it is.
 fn tables(text: &[u8]) -> impl Iterator<Item = View> {
-    columns::read(text).chain(inserts::read(text))
+    columns::read(text).chain(inserts::read(text)).chain(phrase::read(text))
 }
 
 impl Scanner {
