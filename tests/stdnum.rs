@@ -1,11 +1,14 @@
 //! The checks of identifiers against python-stdnum, on random and mutated values.
 //!
 //! Runs where a Python has the package (`tests/clients/setup.sh` installs it under `target/clients`), skips loudly
-//! elsewhere. `PORTCULLIS_STDNUM_VALUES=100000` makes it thorough.
+//! elsewhere. The values are others every day; `PORTCULLIS_STDNUM_SEED=20251121` asks for those of a day again, and
+//! `PORTCULLIS_STDNUM_VALUES=100000` makes it thorough.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
+use std::time::SystemTime;
+use std::time::UNIX_EPOCH;
 
 use portcullis::scan::check::Check;
 
@@ -17,21 +20,31 @@ const VALUES: &str = "400";
 /// since April 2023, multiples of 5, where the oracle still wants multiples of 10.
 const NOT_COMPARED: [&str; 2] = ["us_aba", "tw_ubn"];
 
-/// Returns what the oracle says, if there is a Python that can ask it.
-fn verdicts() -> Option<String> {
+/// Checks that ask for more than the oracle, a check digit: what it refuses, they refuse.
+const STRICTER: [&str; 1] = ["kr_brn"];
+
+/// Returns what the values are drawn with: the number of the day, unless the environment says otherwise.
+fn seed() -> String {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    std::env::var("PORTCULLIS_STDNUM_SEED").unwrap_or_else(|_| (since.as_secs() / 86_400).to_string())
+}
+
+/// Returns what the oracle says of values drawn with a seed, if there is a Python that can ask it.
+fn verdicts(seed: &str) -> Option<String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let script = root.join("tests/clients/stdnum_oracle.py");
     let values = std::env::var("PORTCULLIS_STDNUM_VALUES").unwrap_or_else(|_| VALUES.to_owned());
     let pythons = [root.join("target/clients/venv/bin/python"), "python3".into()];
     pythons.into_iter().find_map(|python| {
-        let run = Command::new(python).arg(&script).args(["20251121", &values]).output().ok()?;
+        let run = Command::new(python).arg(&script).args([seed, &values]).output().ok()?;
         run.status.success().then(|| String::from_utf8_lossy(&run.stdout).into_owned())
     })
 }
 
 #[test]
 fn checks_agree_with_python_stdnum() {
-    let Some(verdicts) = verdicts() else {
+    let seed = seed();
+    let Some(verdicts) = verdicts(&seed) else {
         #[allow(clippy::print_stderr)]
         {
             eprintln!("SKIPPED checks_agree_with_python_stdnum: no Python with python-stdnum");
@@ -48,12 +61,15 @@ fn checks_agree_with_python_stdnum() {
         let check: Check = name.parse().unwrap_or_else(|fault| panic!("{name}: {fault}"));
         let valid = verdict == "1";
         judged.entry(name).or_default()[usize::from(valid)] += 1;
-        if check.passes(value.as_bytes()) != valid {
+        let passes = check.passes(value.as_bytes());
+        let is_stricter = STRICTER.contains(&name) && valid;
+        if passes != valid && !is_stricter {
             disagreements.push(line);
         }
     }
-    assert!(disagreements.is_empty(), "{} disagree:\n{}", disagreements.len(), disagreements.join("\n"));
-    assert!(judged.len() >= 105, "{} checks judged", judged.len());
+    let (count, told) = (disagreements.len(), disagreements.join("\n"));
+    assert!(disagreements.is_empty(), "{count} disagree, drawn with {seed}:\n{told}");
+    assert!(judged.len() >= 110, "{} checks judged", judged.len());
     let one_sided: Vec<&str> =
         judged.iter().filter(|(_, both)| both.contains(&0)).map(|(name, _)| *name).collect();
     assert!(one_sided.is_empty(), "never both valid and invalid: {one_sided:?}");

@@ -7,15 +7,20 @@ every second one, changed in one place. Runs of one repeated digit, which the ga
 out.
 """
 
+import hashlib
 import importlib
 import random
 import sys
 
 DIGITS = "0123456789"
 UPPER = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-KINDS = {"d": DIGITS, "A": UPPER, "X": DIGITS + UPPER}
+HEX = DIGITS + "abcdef"
+BASE58 = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
+BECH32 = "qpzry9x8gf2tvdw0s3jn54khce6mua7l"
+KINDS = {"d": DIGITS, "A": UPPER, "X": DIGITS + UPPER, "h": HEX, "z": BASE58, "s": BECH32}
 
-# check: (module, shapes); d is a digit, A a letter, X either, anything else stands for itself.
+# check: (module, shapes); d is a digit, A a letter, X either, h, z and s one of hexadecimal, base 58 and bech32, anything
+# else stands for itself.
 CHECKS = {
     "luhn": ("luhn", ["dddddddddddd", "dddddddddddddddd"]),
     "lei": ("lei", ["XXXXXXXXXXXXXXXXXXXX"]),
@@ -130,6 +135,14 @@ CHECKS = {
     "in_pan": ("in_.pan", ["AAAPAddddA", "AAACAddddA", "AAAAAddddA"]),
     "dk_cpr": ("dk.cpr", ["1d0180dddd", "3d0170dddd"]),
     "id_nik": ("id.nik", ["3171011d1d80dddd", "3171015d0d95dddd"]),
+    # Names that are left out because they read as insults have other letters at their ends.
+    "mx_rfc": ("mx.rfc", ["AAAT8d0d1dXXX", "AAATddddddXXX"]),
+    # The oracle does not know its check digit.
+    "kr_brn": ("kr.brn", ["ddd-dd-ddddd", "1dd-0d-000dd"]),
+    "bic": ("bic", ["AAAAAAXX", "AAAADEXX", "AAAAAAXXXXX", "AAAAFRXXXXX"]),
+    "mac_address": ("mac", ["hh:hh:hh:hh:hh:hh", "hh-hh-hh-hh-hh-hh"]),
+    # Taproot has a checksum of its own, which the oracle does not know.
+    "btc": ("bitcoin", ["1" + "z" * 33, "3" + "z" * 33, "bc1q" + "s" * 38, "bc1q" + "s" * 58]),
 }
 
 
@@ -137,14 +150,41 @@ def made(shape, dice):
     return "".join(dice.choice(KINDS[sign]) if sign in KINDS else sign for sign in shape)
 
 
+def is_valid(module, value):
+    """Asks the oracle; of a hardware address, whether it may be one device's, whoever made it."""
+    if module.__name__ == "stdnum.mac":
+        return module.is_valid(value, validate_manufacturer=False) and module.is_unicast(value)
+    return module.is_valid(value)
+
+
+def sealed(value, bitcoin):
+    """Returns a Bitcoin address of the kind that a value begins like, with what it says for a hash."""
+    if value.startswith("bc1"):
+        data = [BECH32.index(sign) for sign in value[3:-6]]
+        # What is left of the last symbol, behind whole bytes, is zero.
+        data[-1] &= -1 << (len(data) - 1) * 5 % 8
+        check = bitcoin.bech32_checksum(bitcoin._expand_hrp("bc") + data + [0] * 6) ^ 1
+        data += [check >> 5 * place & 31 for place in range(5, -1, -1)]
+        return "bc1" + "".join(BECH32[place] for place in data)
+    payload = {"1": b"\0", "3": b"\5"}[value[0]] + hashlib.sha256(value.encode()).digest()[:20]
+    payload += hashlib.sha256(hashlib.sha256(payload).digest()).digest()[:4]
+    number, digits = int.from_bytes(payload, "big"), ""
+    while number:
+        number, digit = divmod(number, 58)
+        digits = BASE58[digit] + digits
+    return "1" * (len(payload) - len(payload.lstrip(b"\0"))) + digits
+
+
 def repaired(value, shape, module, dice):
     """Changes the last one or two free places until the value is valid, if that helps."""
+    if module.__name__ == "stdnum.bitcoin":
+        return sealed(value, module)
     places = [place for place, sign in enumerate(shape) if sign in KINDS][-2:]
     for first in dice.sample(KINDS[shape[places[0]]], len(KINDS[shape[places[0]]])):
         for second in dice.sample(KINDS[shape[places[-1]]], len(KINDS[shape[places[-1]]])):
             signs = list(value)
             signs[places[0]], signs[places[-1]] = first, second
-            if module.is_valid("".join(signs)):
+            if is_valid(module, "".join(signs)):
                 return "".join(signs)
     return value
 
@@ -159,10 +199,11 @@ def main():
             if turn % 2:
                 value = repaired(value, shape, module, dice)
             if turn % 4 == 3:
-                place = dice.choice([place for place, sign in enumerate(shape) if sign in KINDS])
+                free = [place for place, sign in enumerate(shape[: len(value)]) if sign in KINDS]
+                place = dice.choice(free)
                 value = value[:place] + dice.choice(KINDS[shape[place]]) + value[place + 1 :]
             if len(set(value) - set("-")) > 2:
-                print(check, value, int(module.is_valid(value)))
+                print(check, value, int(is_valid(module, value)))
 
 
 if __name__ == "__main__":
