@@ -272,7 +272,7 @@ fn shown(made: &[u8]) -> String {
 }
 
 /// Returns the form of the value: the group, or the whole pattern.
-fn value_form(hir: &Hir) -> &Hir {
+pub(in crate::scan) fn value_form(hir: &Hir) -> &Hir {
     fn group(hir: &Hir) -> Option<&Hir> {
         match hir.kind() {
             HirKind::Empty | HirKind::Literal(_) | HirKind::Class(_) | HirKind::Look(_) => None,

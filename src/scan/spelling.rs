@@ -11,6 +11,7 @@ use std::sync::Arc;
 use crate::scan::classifier::Spellings;
 use crate::scan::decode;
 use crate::scan::decode::Lines;
+use crate::scan::detector::Detector;
 use crate::scan::scanner::ScanFault;
 use crate::scan::scanner::Scanner;
 use crate::scan::scanner::merged;
@@ -34,14 +35,17 @@ mod gzip;
 mod inserts;
 mod letters;
 mod marks;
+mod numbers;
 mod phrase;
 mod sign;
+mod trust;
 mod unescaped;
 
 use self::letters::Cipher;
 use self::marks::Mark;
 use self::marks::Marked;
 pub(super) use self::marks::Marks;
+use self::trust::Trust;
 
 /// Longer texts are read piece by piece, in bytes.
 const PIECE_BYTES: usize = 1 << 18;
@@ -73,6 +77,8 @@ pub(super) struct Spelt {
     origin: Origin,
     /// Whether nothing but the beginning of a key tells it.
     is_of_key: bool,
+    /// Whether it has too few letters for a text, and may say something by chance.
+    is_bare: bool,
 }
 
 /// How a reading leads back to its text.
@@ -232,15 +238,14 @@ impl Scanner {
         let orders = self.of(wanted, &[Category::Injection, Category::Exfiltration]);
         let keys = self.of(wanted, &[Category::Injection, Category::Exfiltration, Category::Secrets]);
         for spelt in &readings {
-            let looked_for = match spelt.spelling {
-                Spelling::Caesar | Spelling::Reversed => &keys,
-                spelling if spelling.is_exact() => wanted,
-                _ => &orders,
+            let looked_for = match spelt.trust() {
+                Trust::All | Trust::Proven => wanted,
+                Trust::Keys => &keys,
+                Trust::Orders => &orders,
             };
             let is_meant = |finding: &Finding| {
-                spelt.spelling.is_exact()
-                    || orders.contains(finding.detector)
-                    || marks.begin_key(spelt.value(finding))
+                let counts = |of: &Detector| spelt.counts(finding, of, marks, text);
+                orders.contains(finding.detector) || self.detector(finding.detector).is_some_and(counts)
             };
             let inner = self.scan(spelt.view.bytes(), looked_for)?.into_iter().filter(is_meant);
             inner.for_each(|finding| note(spelt.outer(finding, text.len())));
@@ -288,7 +293,7 @@ impl Spelt {
 
     /// Tells whether it is worth looking for orders in it.
     pub(super) fn may_order(&self) -> bool {
-        !self.is_of_key
+        !self.is_of_key && !self.is_bare
     }
 
     /// Returns the step that was undone for it.
@@ -420,7 +425,7 @@ fn same(spelling: Spelling, bytes: Vec<u8>) -> Spelt {
 }
 
 fn viewed(spelling: Spelling, view: View) -> Spelt {
-    Spelt { spelling, view, origin: Origin::View, is_of_key: false }
+    Spelt { spelling, view, origin: Origin::View, is_of_key: false, is_bare: false }
 }
 
 #[cfg(test)]

@@ -17,6 +17,7 @@ pub mod published;
 pub mod rarity;
 pub mod secret;
 pub mod shape;
+mod strength;
 mod table;
 
 use self::table::Row;

@@ -14,6 +14,7 @@ use super::group;
 use super::gzip;
 use super::gzip::Budget;
 use super::gzip::Unpacked;
+use super::numbers;
 use super::same;
 use super::viewed;
 use crate::scan::decode::Utf8;
@@ -33,18 +34,12 @@ const AROUND_BYTES: usize = 96;
 const QUOTED_MIN: usize = 3;
 /// The fewest signs of Morse code that are read.
 const MORSE_MIN: usize = 10;
-/// The fewest numbers in a row that are read as characters.
-const NUMBERS_MIN: usize = 8;
-/// How many bits a character has that is written in them.
-const BITS: usize = 8;
-/// How many bytes are counted together: no more than a byte can count.
-const COUNTED_BYTES: usize = 128;
 /// The share of what can be read from which decoded bytes are a text, in percent.
 const TEXT_PERCENT_MIN: usize = 75;
 /// The shortest stretch that is read among bytes that are no text, in bytes.
 pub(super) const LINE_BYTES_MIN: usize = 12;
 /// The share of letters and spaces from which numbers are text, in percent.
-const LETTERS_PERCENT_MIN: usize = 75;
+pub(super) const LETTERS_PERCENT_MIN: usize = 75;
 
 /// Returns what the codes in a text say: a reading for each code that occurs.
 ///
@@ -65,7 +60,7 @@ pub(super) fn readings(text: &[u8]) -> Result<Vec<Spelt>, ScanFault> {
     found.extend(quoted_printable(text).map(|view| viewed(Spelling::QuotedPrintable, view)));
     morse(text, &mut found);
     braille::read(text, &mut found);
-    numbers(text, &mut found);
+    numbers::read(text, &mut found);
     Ok(joined(found))
 }
 
@@ -121,7 +116,9 @@ fn joined(found: Vec<Spelt>) -> Vec<Spelt> {
     let mut readings: Vec<Spelt> = Vec::new();
     for next in found {
         match readings.last_mut() {
-            Some(last) if last.spelling == next.spelling => last.append(&next),
+            Some(last) if (last.spelling, last.is_bare) == (next.spelling, next.is_bare) => {
+                last.append(&next)
+            }
             _ => readings.push(next),
         }
     }
@@ -299,6 +296,7 @@ fn quoted(text: &[u8], at: usize) -> Option<u8> {
 
 fn morse(text: &[u8], found: &mut Vec<Spelt>) {
     let fit = |byte| matches!(byte, b'.' | b'-' | b' ' | b'/' | b'|' | b'\n');
+    let mut capitals = Vec::new();
     for run in stretches(text, MORSE_MIN * 3, fit) {
         let signs = String::from_utf8_lossy(text.get(run.clone()).unwrap_or_default());
         let words = signs.replace("   ", "/").replace(['|', '\n', '/'], " / ");
@@ -307,9 +305,15 @@ fn morse(text: &[u8], found: &mut Vec<Spelt>) {
         let known: Vec<u8> = letters.iter().map(|letter| letter.unwrap_or(b'?')).collect();
         let count = letters.iter().flatten().count();
         if count >= MORSE_MIN && count * 100 >= letters.len() * LETTERS_PERCENT_MIN {
+            // The letters of a number are capitals.
+            if known.iter().any(u8::is_ascii_digit) {
+                add(Spelling::Morse, known.to_ascii_uppercase(), run.clone(), &mut capitals);
+            }
             add(Spelling::Morse, known, run, found);
         }
     }
+    capitals.iter_mut().for_each(|spelt| spelt.is_bare = true);
+    found.extend(capitals);
 }
 
 /// Returns the character of a sign (ITU-R M.1677-1, with the signs in common use beside it); a space between words.
@@ -331,73 +335,4 @@ fn morse_letter(sign: &str) -> Option<u8> {
     SIGNS.iter().find_map(|(signs, characters)| {
         characters.get(signs.split_ascii_whitespace().position(|known| known == sign)?).copied()
     })
-}
-
-fn numbers(text: &[u8], found: &mut Vec<Spelt>) {
-    // The number of a letter or of a space has a digit, whatever its base.
-    if digits(text) < NUMBERS_MIN * LETTERS_PERCENT_MIN / 100 {
-        return;
-    }
-    let fit = |byte: u8| byte.is_ascii_hexdigit() || matches!(byte, b' ' | b',' | b';' | b':' | b'x');
-    for run in stretches(text, NUMBERS_MIN * BITS, |byte| matches!(byte, b'0' | b'1')) {
-        let bits = text.get(run.clone()).unwrap_or_default();
-        let byte = |bits: &[u8]| bits.iter().fold(0, |byte, bit| byte << 1 | (bit & 1));
-        add_numbers(bits.chunks_exact(BITS).map(byte).collect(), run, found);
-    }
-    for run in stretches(text, NUMBERS_MIN * 3 - 1, fit) {
-        let row = text.get(run.clone()).unwrap_or_default();
-        let is_between = |byte: &u8| matches!(byte, b' ' | b',' | b';' | b':');
-        let numbers: Vec<&[u8]> = row.split(is_between).filter(|number| !number.is_empty()).collect();
-        let bytes: Vec<u8> = match radix(&numbers) {
-            Some(radix) => numbers.iter().map_while(|number| character(number, radix)).collect(),
-            None => continue,
-        };
-        add_numbers(bytes, run, found);
-    }
-}
-
-/// Adds what the numbers of a row stand for, if that is mostly letters.
-fn add_numbers(bytes: Vec<u8>, run: Range<usize>, found: &mut Vec<Spelt>) {
-    let letters = bytes.iter().filter(|byte| byte.is_ascii_alphabetic() || **byte == b' ').count();
-    if bytes.len() >= NUMBERS_MIN && letters * 100 >= bytes.len() * LETTERS_PERCENT_MIN {
-        add(Spelling::Numbers, bytes, run, found);
-    }
-}
-
-/// Returns how many digits a text has.
-fn digits(text: &[u8]) -> usize {
-    // Counted in a byte, many at a time, and few enough for it.
-    let count = |part: &[u8]| part.iter().fold(0_u8, |count, byte| count + u8::from(byte.is_ascii_digit()));
-    text.chunks(COUNTED_BYTES).map(|part| usize::from(count(part))).sum()
-}
-
-/// Returns the base that all numbers of a row are written in, if they stand for characters.
-fn radix(numbers: &[&[u8]]) -> Option<u32> {
-    let all =
-        |fits: fn(&[u8]) -> bool| numbers.len() >= NUMBERS_MIN && numbers.iter().all(|number| fits(number));
-    if all(|number| number.len() == 8 && number.iter().all(|byte| matches!(byte, b'0' | b'1'))) {
-        return Some(2);
-    }
-    if all(|number| matches!(number.len(), 2 | 3) && number.iter().all(u8::is_ascii_digit)) {
-        let is_octal = all(|number| number.len() == 3 && matches!(number.first(), Some(b'0' | b'1')))
-            && all(|number| number.iter().all(|byte| *byte < b'8'));
-        let is_hex = all(|number| number.len() == 2 && matches!(number.first(), Some(b'2'..=b'7')));
-        return Some(if is_octal {
-            8
-        } else if is_hex {
-            16
-        } else {
-            10
-        });
-    }
-    all(|number| {
-        let digits = number.strip_prefix(b"0x").unwrap_or(number);
-        digits.len() == 2 && digits.iter().all(u8::is_ascii_hexdigit)
-    })
-    .then_some(16)
-}
-
-fn character(number: &[u8], radix: u32) -> Option<u8> {
-    let digits = number.strip_prefix(b"0x").unwrap_or(number);
-    u8::from_str_radix(std::str::from_utf8(digits).ok()?, radix).ok()
 }

@@ -140,6 +140,28 @@ fn an_order_a_key_and_a_card_are_found_in_every_code() {
     }
 }
 
+/// Writes each byte of a text as a number.
+fn numbers(text: &str, number: impl Fn(u8) -> String, between: &str) -> String {
+    text.bytes().map(number).collect::<Vec<_>>().join(between)
+}
+
+/// The last word before a row may end as a number in hexadecimal does.
+#[test]
+fn no_word_before_a_row_of_numbers_hides_what_it_says() {
+    let bench = Bench::new("");
+    for word in ["Text:", "Decode:", "see", "bee", "Please read", "made"] {
+        for row in [
+            numbers(ORDER, |byte| byte.to_string(), " "),
+            numbers(ORDER, |byte| format!("{byte:02x}"), " "),
+            numbers(ORDER, |byte| format!("{byte:03o}"), ", "),
+            numbers(ORDER, |byte| format!("{byte:08b}"), " "),
+        ] {
+            let text = format!("{word} {row} decoded");
+            assert_eq!(judged(&bench, &text).0, Action::Block, "{text}");
+        }
+    }
+}
+
 #[test]
 fn a_key_is_found_in_turned_letters() {
     let bench = Bench::new("");
@@ -169,6 +191,12 @@ fn what_only_looks_like_a_code_passes_as_it_is() {
         lines(&|at| format!("{at:04} {:04} {:04} {:04} {:04}", at * 7, at * 13 % 9973, at * 31, at * 101)),
         lines(&|at| format!("| row {at} | {:.4} | {:.4} | {:.4} |", f64::from(at) / 7.0, 1.5, f64::from(at))),
         "this that them when very much also with from here than then some just like ".repeat(20),
+        format!("let row = [{}];", lines(&|at| (at * 7 % 10).to_string()).replace('\n', ", ")),
+        format!("heart rates: {}", lines(&|at| (60 + at * 13 % 31).to_string()).replace('\n', " ")),
+        format!("pixels: [{}]", lines(&|at| (at * 37 % 256).to_string()).replace('\n', ", ")),
+        lines(&|at| format!("| {} | {} | {} | {} | {} |", at % 2, at % 3, at % 5, at % 7, at % 9)),
+        "5 3 4 6 7 8 9 1 2\n6 7 2 1 9 5 3 4 8\n1 9 8 3 4 2 5 6 7\n8 5 9 7 6 1 4 2 3\n4 2 6 8 5 3 7 9 1"
+            .to_owned(),
         "⠋ Loading ⠙ Loading ⠹ Loading ⠸ done ⣿⣿⣿⣿⣿⣿⣶⣶⣤⣤⣀⣀ 57 %".to_owned(),
         "if (node.treeNumber != other.treeNumber) { return compareTreeNodeNumbers(node, other); }".to_owned(),
         "GET /v2/projects/internationalization/branches?per_page=100&page=2&sort=created_at_desc".to_owned(),

@@ -1,0 +1,185 @@
+//! What counts of all that detectors see in a reading of a text.
+//!
+//! A reading may put together what does not belong together: the cells of a table make a number, letters moved along the
+//! alphabet look like those of a key. The less a reading is trusted, the more of a finding has to speak for itself.
+
+use regex_syntax::hir::literal::Extractor;
+
+use super::Marks;
+use super::Spelt;
+use crate::scan::check::Check;
+use crate::scan::detector::ContextWords;
+use crate::scan::detector::Detector;
+use crate::scan::proof;
+use crate::scan::threat::Category;
+use crate::scan::threat::Finding;
+use crate::scan::threat::Spelling;
+
+/// The shortest beginning by which a key is known, in bytes.
+const BEGINNING_BYTES_MIN: usize = 4;
+/// The shortest label in front of a value, in bytes.
+const LABEL_BYTES_MIN: usize = 4;
+
+/// How far a reading is trusted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Trust {
+    /// It is what the text says: all counts.
+    All,
+    /// Beside orders, what is proven: by a checksum, by its beginning, by the label of a number.
+    Proven,
+    /// Beside orders, keys whose beginning is known.
+    Keys,
+    /// Orders.
+    Orders,
+}
+
+impl Spelt {
+    /// Returns how far the reading is trusted.
+    pub(super) fn trust(&self) -> Trust {
+        match self.spelling {
+            Spelling::Caesar | Spelling::Reversed => Trust::Keys,
+            Spelling::Leet => Trust::Orders,
+            Spelling::Spaced | Spelling::Morse => Trust::Proven,
+            _ if self.is_bare => Trust::Proven,
+            Spelling::Base32
+            | Spelling::Ascii85
+            | Spelling::QuotedPrintable
+            | Spelling::Gzip
+            | Spelling::Deflate
+            | Spelling::Grouped
+            | Spelling::Braille
+            | Spelling::Fillers
+            | Spelling::Numbers => Trust::All,
+        }
+    }
+
+    /// Tells whether a finding of the reading counts that is no order, in a text that the reading was made from.
+    pub(super) fn counts(&self, finding: &Finding, of: &Detector, marks: &Marks, text: &[u8]) -> bool {
+        match self.trust() {
+            Trust::All => true,
+            Trust::Orders => false,
+            Trust::Keys => marks.begin_key(self.value(finding)),
+            Trust::Proven => {
+                marks.begin_key(self.value(finding))
+                    || begins_as_key(of)
+                    || is_labelled(finding, of) && is_of_person(of)
+                    || of.checks.iter().any(|check| check.is_proof()) && !self.is_listed(finding, text)
+            }
+        }
+    }
+
+    /// Tells whether a finding is made of what stands in a list, as digits do in code.
+    fn is_listed(&self, finding: &Finding, text: &[u8]) -> bool {
+        let source = text.get(self.place(&finding.value, text.len())).unwrap_or_default();
+        self.spelling == Spelling::Spaced && source.contains(&b',')
+    }
+}
+
+/// Tells whether all values of a detector of secrets begin alike.
+fn begins_as_key(detector: &Detector) -> bool {
+    let beginnings =
+        || Extractor::new().extract(proof::value_form(&detector.pattern.hir())).min_literal_len();
+    detector.category == Category::Secrets && beginnings().is_some_and(|length| length >= BEGINNING_BYTES_MIN)
+}
+
+/// Tells whether a detector knows the number of a person by more than its length.
+fn is_of_person(detector: &Detector) -> bool {
+    detector.category == Category::Pii && detector.checks.iter().copied().any(Check::is_of_number)
+}
+
+/// Tells whether what was found has a label, before it or as a part of it.
+fn is_labelled(finding: &Finding, detector: &Detector) -> bool {
+    detector.context.as_ref().is_some_and(ContextWords::required)
+        || finding.confidence > detector.confidence
+        || finding.value.start >= finding.span.start + LABEL_BYTES_MIN
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::scan::fixture;
+    use crate::scan::scanner::Scanner;
+
+    use super::*;
+
+    const CARD: &str = "4539578763621486";
+
+    /// Returns the names of the detectors that find something in a text.
+    fn found(text: &str) -> Vec<String> {
+        let number = |name: &str, pattern: &str, checks: &[Check]| {
+            let detector = fixture::detector(name, pattern);
+            Detector { category: Category::Pii, checks: checks.to_vec(), ..detector }
+        };
+        let secret = |name: &str, pattern: &str| Detector {
+            category: Category::Secrets,
+            ..fixture::detector(name, pattern)
+        };
+        let ssn = number("ssn", r"\b([0-9]{9})\b", &[Check::UsSsn]);
+        let scanner = Scanner::compile(vec![
+            number("card", r"\b([0-9]{16})\b", &[Check::Card]),
+            Detector { context: Some(ContextWords::new(&["ssn".to_owned()], true)), ..ssn },
+            number("small", r"\b([0-9]{8})\b", &[Check::Luhn]),
+            number("iban", r"\b([A-Z]{2}[0-9]{20})\b", &[Check::Iban]),
+            secret("key", r"\b(acme_[0-9A-Za-z]{12})\b"),
+            secret("password", "password: ([a-z]{5}[0-9]{3})"),
+        ]);
+        let scanner = scanner.unwrap();
+        let findings = scanner.scan_spelt(text.as_bytes(), &scanner.all()).unwrap().findings;
+        let name = |it: &Finding| scanner.detector(it.detector).unwrap().name.clone();
+        findings.iter().map(name).collect()
+    }
+
+    fn apart(text: &str, between: &str) -> String {
+        text.chars().map(String::from).collect::<Vec<_>>().join(between)
+    }
+
+    /// Writes digits, D and E in Morse code.
+    fn morse(text: &str) -> String {
+        let sign = |digit: char| match digit {
+            'D' => "-..".to_owned(),
+            'E' => ".".to_owned(),
+            _ => {
+                let worth = digit.to_digit(10).unwrap() as usize;
+                let (lead, end) = if worth <= 5 { (".", "-") } else { ("-", ".") };
+                let count = if worth <= 5 { worth } else { worth - 5 };
+                lead.repeat(count) + &end.repeat(5 - count)
+            }
+        };
+        text.chars().map(sign).collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn of_signs_that_stand_apart_counts_what_is_proven_or_has_a_label() {
+        let cases: [(String, &[&str]); 8] = [
+            (format!("card {}", apart(CARD, " ")), &["card"]),
+            (apart(CARD, "-"), &["card"]),
+            (apart("4539578763621487", " "), &[]),
+            (format!("let row = [{}];", apart(CARD, ", ")), &[]),
+            (format!("ssn {}", apart("536228726", " ")), &["ssn"]),
+            (format!("row {}", apart("536228726", " ")), &[]),
+            (apart("12345674", " "), &[]),
+            (format!("password: {}", apart("qwert123", " ")), &[]),
+        ];
+        for (text, names) in cases {
+            assert_eq!(found(&text), names, "{text}");
+        }
+    }
+
+    #[test]
+    fn of_rows_without_letters_counts_what_is_proven_or_begins_as_keys_do() {
+        let decimal = |text: &str| text.bytes().map(|byte| byte.to_string()).collect::<Vec<_>>().join(" ");
+        let cases: [(String, &[&str]); 9] = [
+            (decimal(CARD), &["card"]),
+            (decimal("4539578763621487"), &[]),
+            (decimal("acme_4a7C91e0b2d3"), &["key"]),
+            (decimal("ssn 536228726"), &["ssn"]),
+            (decimal("12345674"), &[]),
+            (decimal("password: qwert123"), &["password"]),
+            (morse(CARD), &["card"]),
+            (morse("DE89370400440532013000"), &["iban"]),
+            (morse("DE89370400440532013001"), &[]),
+        ];
+        for (text, names) in cases {
+            assert_eq!(found(&format!("see {text} please")), names, "{text}");
+        }
+    }
+}
