@@ -75,7 +75,7 @@ pub(super) struct Spelt {
     spelling: Spelling,
     view: View,
     origin: Origin,
-    /// Whether nothing but the beginning of a key tells it.
+    /// Whether it is read for keys: nothing but the beginning of one tells it, or the signs that keys have.
     is_of_key: bool,
     /// Whether it has too few letters for a text, and may say something by chance.
     is_bare: bool,
@@ -389,12 +389,16 @@ fn readings(text: &[u8], marks: &Marks) -> Result<Vec<Spelt>, ScanFault> {
                 found.push(Spelt { origin: Origin::Reversed, ..reversed });
                 found.push(same(Spelling::Reversed, letters::words_reversed(text)));
             }
-            Mark::Spaced => found.extend(apart::spaced(text).map(|view| viewed(Spelling::Spaced, view))),
+            Mark::Spaced => {
+                found.extend(apart::spaced(text).map(|view| viewed(Spelling::Spaced, view)));
+                let with_signs = apart::spaced_with_signs(text).map(|view| viewed(Spelling::Spaced, view));
+                found.extend(with_signs.map(|spelt| Spelt { is_of_key: true, ..spelt }));
+            }
             Mark::Leet => {
                 found.extend([b'i', b'l'].map(|one| same(Spelling::Leet, letters::unleeted(text, one))))
             }
         }
-        found.iter_mut().skip(known).for_each(|spelt| spelt.is_of_key = is_of_key);
+        found.iter_mut().skip(known).for_each(|spelt| spelt.is_of_key |= is_of_key);
     }
     Ok(found)
 }

@@ -149,13 +149,28 @@ fn alphanumerics(bytes: &[u8]) -> u64 {
 /// Puts letters together that stand one by one, `i g n o r e  a l l`, and leaves out what is far from them; nothing if none
 /// do.
 pub(super) fn spaced(text: &[u8]) -> Option<View> {
-    Reading::of(text).excerpt.read()
+    Reading::of(text, Signs::Parting).excerpt.read()
 }
 
-/// Does the same where one of these letters is beyond ASCII.
+/// Does the same, and keeps signs that stand apart as the letters do, `g h p _ 1`, where they would part words; nothing if
+/// there are none.
+pub(super) fn spaced_with_signs(text: &[u8]) -> Option<View> {
+    let reading = Reading::of(text, Signs::Kept);
+    reading.has_sign.then(|| reading.excerpt.read()).flatten()
+}
+
+/// Puts the same letters together where one of them is beyond ASCII.
 pub(super) fn spaced_beyond(text: &[u8]) -> Option<View> {
-    let reading = Reading::of(text);
+    let reading = Reading::of(text, Signs::Parting);
     reading.is_beyond.then(|| reading.excerpt.read()).flatten()
+}
+
+/// Returns the sign at a place if it stands apart: what parts letters is on both sides of it.
+fn sign_apart(text: &[u8], at: usize) -> Option<u8> {
+    let around = text.get(at.checked_sub(1)?..at.checked_add(2)?)?;
+    let [before, sign, behind] = <[u8; 3]>::try_from(around).ok()?;
+    let is_one = matches!(sign, b'_' | b'-' | b'+' | b'/') && before == behind && before != sign;
+    (is_one && (before == b' ' || before.is_ascii_punctuation())).then_some(sign)
 }
 
 /// A word of a text.
@@ -216,25 +231,37 @@ fn between_words(text: &[u8], letters_min: u32) -> impl Iterator<Item = Range<us
     })
 }
 
+/// What is made of a sign that may part words.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Signs {
+    /// It does.
+    Parting,
+    /// It is one of what is spelt, if it stands apart itself.
+    Kept,
+}
+
 /// A reading of a text as it is made.
 struct Reading<'t> {
     text: &'t [u8],
+    signs: Signs,
     excerpt: Excerpt<'t>,
     /// The letters of the row under way.
     row: Vec<Range<usize>>,
     /// Whether a letter that was put together with others is beyond ASCII.
     is_beyond: bool,
+    /// Whether a sign was kept that might have parted words.
+    has_sign: bool,
 }
 
 impl<'t> Reading<'t> {
-    fn of(text: &'t [u8]) -> Self {
-        Self::within(text, between_words(text, APART_MIN as u32))
+    fn of(text: &'t [u8], signs: Signs) -> Self {
+        Self::within(text, signs, between_words(text, APART_MIN as u32))
     }
 
     /// Reads the rows of letters in some stretches of a text.
-    fn within(text: &'t [u8], stretches: impl Iterator<Item = Range<usize>>) -> Self {
-        let mut reading =
-            Self { text, excerpt: Excerpt::of(text, AROUND_BYTES), row: Vec::new(), is_beyond: false };
+    fn within(text: &'t [u8], signs: Signs, stretches: impl Iterator<Item = Range<usize>>) -> Self {
+        let excerpt = Excerpt::of(text, AROUND_BYTES);
+        let mut reading = Self { text, signs, excerpt, row: Vec::new(), is_beyond: false, has_sign: false };
         for stretch in stretches {
             words(text, stretch).for_each(|word| reading.take(word));
             reading.end_row();
@@ -284,7 +311,12 @@ impl<'t> Reading<'t> {
                     let bytes = self.text.get(range.clone()).unwrap_or_default();
                     self.excerpt.write(bytes, range.start, 1);
                 }
-                Part::Space(at) => self.excerpt.write(b" ", at, 1),
+                Part::Space(at) => {
+                    let sign = Some(at).filter(|_| self.signs == Signs::Kept);
+                    let sign = sign.and_then(|at| sign_apart(self.text, at));
+                    self.has_sign |= sign.is_some();
+                    self.excerpt.write(&[sign.unwrap_or(b' ')], at, 1);
+                }
             }
         }
     }
@@ -310,7 +342,7 @@ mod tests {
         ) {
             let text = words.concat();
             let whole = || std::iter::once(0..text.len());
-            let read = Reading::within(text.as_bytes(), whole()).excerpt.read();
+            let read = Reading::within(text.as_bytes(), Signs::Parting, whole()).excerpt.read();
             prop_assert_eq!(spaced(text.as_bytes()), read);
             let has_row = has_row(text.as_bytes(), whole());
             prop_assert_eq!(stand_apart_beyond(text.as_bytes()), has_row);

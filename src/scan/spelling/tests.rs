@@ -435,8 +435,9 @@ proptest! {
     }
 
     #[test]
-    fn letters_that_are_put_together_lead_back(text in "(?:[aяß本][ .•]{0,2}|न[ि]{0,2}[ .=]{0,2}|[שا'!]){0,40}") {
-        if let Some(view) = apart::spaced(text.as_bytes()) {
+    fn letters_that_are_put_together_lead_back(text in "(?:[aяß本][ .•]{0,2}|_ |न[ि]{0,2}[ .=]{0,2}|[שا'!]){0,40}") {
+        let views = [apart::spaced(text.as_bytes()), apart::spaced_with_signs(text.as_bytes())];
+        for view in views.into_iter().flatten() {
             prop_assert!(std::str::from_utf8(view.bytes()).is_ok());
             let mut before = 0;
             for at in 0..view.bytes().len() {

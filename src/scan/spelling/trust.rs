@@ -149,7 +149,7 @@ mod tests {
 
     #[test]
     fn of_signs_that_stand_apart_counts_what_is_proven_or_has_a_label() {
-        let cases: [(String, &[&str]); 8] = [
+        let cases: [(String, &[&str]); 9] = [
             (format!("card {}", apart(CARD, " ")), &["card"]),
             (apart(CARD, "-"), &["card"]),
             (apart("4539578763621487", " "), &[]),
@@ -157,6 +157,7 @@ mod tests {
             (format!("ssn {}", apart("536228726", " ")), &["ssn"]),
             (format!("row {}", apart("536228726", " ")), &[]),
             (apart("12345674", " "), &[]),
+            (format!("take {} so", apart("acme_4a7C91e0b2d3", " ")), &["key"]),
             (format!("password: {}", apart("qwert123", " ")), &[]),
         ];
         for (text, names) in cases {

@@ -163,6 +163,28 @@ fn no_word_before_a_row_of_numbers_hides_what_it_says() {
 }
 
 #[test]
+fn what_has_few_letters_is_found_in_rows_of_numbers_and_apart() {
+    let bench = Bench::new("");
+    let (card, iban, slack) =
+        ("4539578763621486", "DE89370400440532013000", valid(&bench, "slack_bot_token", 1));
+    for value in [card, iban, slack.as_str()] {
+        for row in [
+            numbers(value, |byte| byte.to_string(), " "),
+            numbers(value, |byte| format!("{byte:02x}"), " "),
+            numbers(value, |byte| format!("{byte:08b}"), " "),
+            numbers(value, |byte| char::from(byte).to_string(), " "),
+        ] {
+            let text = format!("Please read {row} for me");
+            assert!(judged(&bench, &text).0 >= Action::Redact, "{text}");
+        }
+    }
+    let key = numbers(&github_token(&bench), |byte| char::from(byte).to_string(), " ");
+    assert_eq!(judged(&bench, &format!("key: {key}")).0, Action::Block, "{key}");
+    assert_eq!(judged(&bench, "my card 4 5 3 9 5 7 8 7 6 3 6 2 1 4 8 6").0, Action::Redact);
+    assert_eq!(judged(&bench, "my ssn is 5 3 6 2 2 8 7 2 6 so").0, Action::Redact);
+}
+
+#[test]
 fn a_key_is_found_in_turned_letters() {
     let bench = Bench::new("");
     let keys = (1..400).map(|seed| valid(&bench, "github_token", seed));
