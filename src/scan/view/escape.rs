@@ -10,6 +10,9 @@ use super::fold::fold;
 /// The longest entity between `&` and `;`, in bytes.
 const ENTITY_BYTES_MAX: usize = 10;
 
+/// The most digits of a character in braces.
+const BRACED_DIGITS_MAX: usize = 6;
+
 /// The first of the supplementary variation selectors, which stand behind the tags.
 const FIRST_SELECTOR: char = '\u{e0100}';
 
@@ -157,6 +160,7 @@ fn backslash(input: Input<'_>) -> Unit {
         b'"' | b'/' | b'\\' | b'\'' => changed(2, Folded::byte(byte)),
         b'e' => control(input, 2, Unit::Plain(1)),
         b'0' => octal_control(input),
+        b'x' | b'u' if matches!(input.peek(2), Peek::Byte(b'{')) => braced(input),
         b'x' => match input.hex(2, 2) {
             Ok(value) if value == u32::from(ESC) => control(input, 4, changed(4, Folded::byte(ESC))),
             Ok(value) => changed(4, Folded::byte(value as u8)),
@@ -167,8 +171,40 @@ fn backslash(input: Input<'_>) -> Unit {
             Ok(value) => utf16(input, value),
             Err(unit) => unit,
         },
+        b'U' => match input.hex(2, 8) {
+            Ok(value) => char::from_u32(value).map_or(Unit::Plain(1), |character| meaning(10, character)),
+            Err(unit) => unit,
+        },
         _ => Unit::Plain(1),
     }
+}
+
+/// Reads `\u{67}`, as Rust and JavaScript write a character, and `\x{67}`, as Perl does. One digit alone is a letter with
+/// an accent in LaTeX.
+fn braced(input: Input<'_>) -> Unit {
+    let mut value = 0;
+    for digits in 0..=BRACED_DIGITS_MAX {
+        let at = 3 + digits;
+        let byte = match input.peek(at) {
+            Peek::Later => return Unit::Pending,
+            Peek::Never => return Unit::Plain(1),
+            Peek::Byte(byte) => byte,
+        };
+        match char::from(byte).to_digit(16) {
+            Some(digit) => value = value << 4 | digit,
+            None if byte == b'}' && digits > 1 => {
+                return match char::from_u32(value) {
+                    Some(_) if value == u32::from(ESC) => {
+                        control(input, at + 1, changed(at + 1, Folded::byte(ESC)))
+                    }
+                    Some(character) => meaning(at + 1, character),
+                    None => Unit::Plain(1),
+                };
+            }
+            None => return Unit::Plain(1),
+        }
+    }
+    Unit::Plain(1)
 }
 
 /// Reads a control sequence of a terminal from behind its ESC on (ECMA-48, 5.4): colours and the like are nothing, a
@@ -240,14 +276,38 @@ fn entity(input: Input<'_>) -> Unit {
             Peek::Later => return Unit::Plain(1),
             Peek::Byte(b';') => break,
             Peek::Byte(byte) if byte.is_ascii_alphanumeric() || (byte == b'#' && end == 1) => end += 1,
-            Peek::Never | Peek::Byte(_) => return Unit::Plain(1),
+            Peek::Never | Peek::Byte(_) => return unended(input, end),
         }
         if end > ENTITY_BYTES_MAX {
-            return Unit::Plain(1);
+            return unended(input, end);
         }
     }
     let name = input.bytes.get(1..end).and_then(|name| std::str::from_utf8(name).ok());
-    name.and_then(entity_char).map_or(Unit::Plain(1), |character| meaning(end + 1, character))
+    match name.and_then(entity_char) {
+        Some(character) => meaning(end + 1, character),
+        None => unended(input, end),
+    }
+}
+
+/// Reads `&#103` and `&#x67` in what was taken for an entity up to `end`: pages show an ASCII character for it without the
+/// `;` as well.
+fn unended(input: Input<'_>, end: usize) -> Unit {
+    let name = input.bytes.get(1..end).unwrap_or_default();
+    let (lead, radix) = match name {
+        [b'#', b'x' | b'X', ..] => (2, 16),
+        [b'#', ..] => (1, 10),
+        _ => return Unit::Plain(1),
+    };
+    let digits = name.iter().skip(lead).take_while(|byte| char::from(**byte).is_digit(radix)).count();
+    // Digits that reach so far may go on.
+    if lead + digits == name.len() && end > ENTITY_BYTES_MAX {
+        return Unit::Plain(1);
+    }
+    let number = name.get(lead..lead + digits).and_then(|digits| std::str::from_utf8(digits).ok());
+    match number.and_then(|number| u32::from_str_radix(number, radix).ok()) {
+        Some(value @ 0x20..=0x7e) => changed(1 + lead + digits, Folded::byte(value as u8)),
+        Some(_) | None => Unit::Plain(1),
+    }
 }
 
 /// Tells whether a known name may begin so: `&mut` need not wait for more.
