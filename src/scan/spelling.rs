@@ -40,6 +40,7 @@ mod phrase;
 mod sign;
 mod trust;
 mod unescaped;
+mod wide;
 
 use self::letters::Cipher;
 use self::marks::Mark;

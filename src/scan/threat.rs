@@ -77,6 +77,8 @@ pub enum Spelling {
     Deflate,
     /// Base64 or hexadecimal in short lines or groups.
     Grouped,
+    /// Base64 of UTF-16, as PowerShell takes its commands.
+    Utf16,
     /// Letters moved along the alphabet, ROT13 among them.
     Caesar,
     /// From the end to the beginning.
@@ -279,6 +281,7 @@ impl Spelling {
             Self::Gzip => "gzip",
             Self::Deflate => "deflate",
             Self::Grouped => "grouped",
+            Self::Utf16 => "utf16",
             Self::Caesar => "caesar",
             Self::Reversed => "reversed",
             Self::Spaced => "spaced",
@@ -297,7 +300,7 @@ impl Spelling {
     pub fn is_exact(self) -> bool {
         match self {
             Self::Base32 | Self::Ascii85 | Self::QuotedPrintable | Self::Numbers => true,
-            Self::Gzip | Self::Deflate | Self::Grouped | Self::Braille | Self::Fillers => true,
+            Self::Gzip | Self::Deflate | Self::Grouped | Self::Utf16 | Self::Braille | Self::Fillers => true,
             Self::Caesar | Self::Reversed | Self::Spaced | Self::Leet | Self::Morse => false,
         }
     }

@@ -17,6 +17,7 @@ use super::gzip::Unpacked;
 use super::numbers;
 use super::same;
 use super::viewed;
+use super::wide;
 use crate::scan::decode::Utf8;
 use crate::scan::scanner::ScanFault;
 use crate::scan::threat::Spelling;
@@ -57,7 +58,12 @@ pub(super) fn readings(text: &[u8]) -> Result<Vec<Spelt>, ScanFault> {
     packed.sort_by_key(|(spelling, _)| *spelling);
     packed.into_iter().for_each(|(spelling, it)| add(spelling, it.bytes, it.run, &mut found));
     found.extend(group::said(&rows));
+    wide::read(text, &mut found);
     found.extend(quoted_printable(text).map(|view| viewed(Spelling::QuotedPrintable, view)));
+    if found.last().is_none_or(|last| last.spelling != Spelling::QuotedPrintable) {
+        let bare = |view| Spelt { is_bare: true, ..viewed(Spelling::QuotedPrintable, view) };
+        found.extend(unwrapped(text).map(bare));
+    }
     morse(text, &mut found);
     braille::read(text, &mut found);
     numbers::read(text, &mut found);
@@ -246,18 +252,28 @@ pub(super) fn stretches<'t>(
 
 fn base32(text: &[u8], found: &mut Vec<Spelt>) {
     for run in stretches(text, BASE32_BYTES_MIN, |byte| matches!(byte, b'A'..=b'Z' | b'2'..=b'7')) {
-        let (mut bits, mut held, mut bytes) = (0_u32, 0_u32, Vec::new());
-        for byte in text.get(run.clone()).unwrap_or_default() {
-            let value = if byte.is_ascii_digit() { byte - b'2' + 26 } else { byte - b'A' };
-            bits = bits << 5 & 0xffff | u32::from(value);
-            held += 5;
-            if held >= 8 {
-                held -= 8;
-                bytes.push((bits >> held & 0xff) as u8);
-            }
-        }
-        add(Spelling::Base32, bytes, run, found);
+        add_base32(text, run, found);
     }
+    for run in stretches(text, BASE32_BYTES_MIN, |byte| matches!(byte, b'a'..=b'z' | b'2'..=b'7')) {
+        // Long words have none, but next to all that is encoded.
+        if text.get(run.clone()).is_some_and(|run| run.iter().any(u8::is_ascii_digit)) {
+            add_base32(text, run, found);
+        }
+    }
+}
+
+fn add_base32(text: &[u8], run: Range<usize>, found: &mut Vec<Spelt>) {
+    let (mut bits, mut held, mut bytes) = (0_u32, 0_u32, Vec::new());
+    for byte in text.get(run.clone()).unwrap_or_default() {
+        let value = if byte.is_ascii_digit() { byte - b'2' + 26 } else { (byte | 0x20) - b'a' };
+        bits = bits << 5 & 0xffff | u32::from(value);
+        held += 5;
+        if held >= 8 {
+            held -= 8;
+            bytes.push((bits >> held & 0xff) as u8);
+        }
+    }
+    add(Spelling::Base32, bytes, run, found);
 }
 
 /// Undoes `=XX` and soft line ends, where there are some; leaves out what is far from all of them.
@@ -272,13 +288,34 @@ pub(super) fn quoted_printable(text: &[u8]) -> Option<View> {
         if let Some(meant) = quoted(text, at) {
             excerpt.begin(at..at + 3);
             excerpt.write(&[meant], at, 3);
-        } else if behind.starts_with(b"\n") {
-            excerpt.begin(at..at + 2);
-        } else if behind.starts_with(b"\r\n") {
-            excerpt.begin(at..at + 3);
+        } else if let Some(end) = line_end(behind) {
+            excerpt.begin(at..at + 1 + end);
         }
     }
     excerpt.read()
+}
+
+/// Undoes soft line ends within words in a text that is not quoted-printable otherwise. Of assignments of nothing, one a
+/// line, it makes words that nobody wrote.
+fn unwrapped(text: &[u8]) -> Option<View> {
+    let is_of_word = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
+    let mut excerpt = Excerpt::of(text, excerpt::AROUND_BYTES);
+    for at in memchr::memchr_iter(b'=', text) {
+        let behind = text.get(at + 1..).unwrap_or_default();
+        let Some(end) = line_end(behind).filter(|end| behind.get(*end).is_some_and(is_of_word)) else {
+            continue;
+        };
+        if at.checked_sub(1).and_then(|before| text.get(before)).is_some_and(is_of_word) {
+            excerpt.begin(at..at + 1 + end);
+        }
+    }
+    excerpt.read()
+}
+
+/// Returns how long the end of a line is that a text begins with.
+fn line_end(text: &[u8]) -> Option<usize> {
+    let ends: [&[u8]; 2] = [b"\n", b"\r\n"];
+    ends.into_iter().find(|end| text.starts_with(end)).map(<[u8]>::len)
 }
 
 /// Returns the byte that `=XX` stands for at a place.

@@ -47,6 +47,7 @@ impl Spelt {
             | Spelling::Gzip
             | Spelling::Deflate
             | Spelling::Grouped
+            | Spelling::Utf16
             | Spelling::Braille
             | Spelling::Fillers
             | Spelling::Numbers => Trust::All,

@@ -185,6 +185,26 @@ fn what_has_few_letters_is_found_in_rows_of_numbers_and_apart() {
 }
 
 #[test]
+fn a_key_is_found_however_its_letters_are_escaped() {
+    let bench = Bench::new("");
+    let key = github_token(&bench);
+    let (first, rest) = key.split_at(1);
+    let byte = first.as_bytes()[0];
+    let wide = STANDARD.encode(key.encode_utf16().flat_map(u16::to_le_bytes).collect::<Vec<u8>>());
+    let (head, tail) = key.split_at(20);
+    for written in [
+        format!("let key = \"\\u{{{byte:x}}}{rest}\";"),
+        format!("<b>&#{byte}{rest}</b>"),
+        format!("printf '{}'", numbers(&key, |byte| format!("\\{byte:03o}"), "")),
+        format!("powershell -EncodedCommand {wide}"),
+        format!("key: {head}=\n{tail}"),
+        format!("key: {head}=\r\n{tail}"),
+    ] {
+        assert_eq!(judged(&bench, &written).0, Action::Block, "{written}");
+    }
+}
+
+#[test]
 fn a_key_is_found_in_turned_letters() {
     let bench = Bench::new("");
     let keys = (1..400).map(|seed| valid(&bench, "github_token", seed));
@@ -219,6 +239,7 @@ fn what_only_looks_like_a_code_passes_as_it_is() {
         lines(&|at| format!("| {} | {} | {} | {} | {} |", at % 2, at % 3, at % 5, at % 7, at % 9)),
         "5 3 4 6 7 8 9 1 2\n6 7 2 1 9 5 3 4 8\n1 9 8 3 4 2 5 6 7\n8 5 9 7 6 1 4 2 3\n4 2 6 8 5 3 7 9 1"
             .to_owned(),
+        "API_KEY=\nSECRET_TOKEN=\nDATABASE_URL=\nMODE=dev\nuse C:\\147\\150 and s/(a)/\\1/ here".to_owned(),
         "⠋ Loading ⠙ Loading ⠹ Loading ⠸ done ⣿⣿⣿⣿⣿⣿⣶⣶⣤⣤⣀⣀ 57 %".to_owned(),
         "if (node.treeNumber != other.treeNumber) { return compareTreeNodeNumbers(node, other); }".to_owned(),
         "GET /v2/projects/internationalization/branches?per_page=100&page=2&sort=created_at_desc".to_owned(),
