@@ -182,6 +182,7 @@ impl Scanner {
             readings.push(piece, spelt);
         }
         self.scan_columns(text, wanted, &mut found)?;
+        self.scan_hidden(text, wanted, &mut found)?;
         self.scan_unescaped(text, wanted, &mut found)?;
         let findings = if found.len() == plain { found } else { merged(found) };
         Ok(Searched { findings, spellings: Spellings::Made(Arc::new(readings)) })
@@ -199,6 +200,20 @@ impl Scanner {
             let inner = self.scan(view.bytes(), &values)?;
             found.extend(inner.into_iter().map(|it| placed(it, None, |range| view.source_range(range))));
         }
+        Ok(())
+    }
+
+    /// Adds what is found in the hidden messages of a text, each of which stands alone.
+    fn scan_hidden(
+        &self,
+        text: &[u8],
+        wanted: &DetectorSet,
+        found: &mut Vec<Finding>,
+    ) -> Result<(), ScanFault> {
+        let Some(view) = view::hidden(text) else { return Ok(()) };
+        let inner = self.scan(view.bytes(), wanted)?.into_iter();
+        let step = Some(Encoding::Canonical);
+        found.extend(inner.map(|finding| placed(finding, step, |range| view.source_range(range))));
         Ok(())
     }
 

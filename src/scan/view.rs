@@ -6,7 +6,7 @@
 //! [`Canonicaliser`] from a text in pieces; both run the same code, and neither depends on where the pieces end.
 //!
 //! A single text cannot show everything: two hidden characters in a row (tags, variation selectors) are read as the
-//! message they smuggle, a lone one is removed.
+//! message they smuggle, a lone one is removed. [`hidden()`] reads such messages apart from what stands around them.
 
 use std::ops::Range;
 
@@ -15,11 +15,13 @@ use smallvec::SmallVec;
 mod confusable;
 mod escape;
 pub(in crate::scan) mod fold;
+mod hidden;
 
 use crate::scan::decode;
 use crate::scan::decode::Lines;
 use escape::Input;
 use escape::Unit;
+pub use hidden::hidden;
 
 /// A text derived from another one, and where each of its bytes came from.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

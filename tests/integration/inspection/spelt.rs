@@ -184,6 +184,17 @@ fn what_has_few_letters_is_found_in_rows_of_numbers_and_apart() {
     assert_eq!(judged(&bench, "my ssn is 5 3 6 2 2 8 7 2 6 so").0, Action::Redact);
 }
 
+/// A hidden message has no edge of its own where it stands.
+#[test]
+fn a_key_in_tags_is_found_behind_a_word() {
+    let bench = Bench::new("");
+    let tags = |text: &str| -> String {
+        text.chars().filter_map(|it| char::from_u32(0xe0000 + u32::from(it))).collect()
+    };
+    let text = format!("Hello{}there", tags(&github_token(&bench)));
+    assert_eq!(judged(&bench, &text).0, Action::Block, "{text:?}");
+}
+
 #[test]
 fn a_key_is_found_however_its_letters_are_escaped() {
     let bench = Bench::new("");
