@@ -381,3 +381,38 @@ fn passwords_in_tables_are_found_and_words_in_them_are_not() {
         assert_eq!(judged(&bench, table).0, Action::Allow, "{table}");
     }
 }
+
+/// Whoever shows a wallet's words seldom says what they are. Of texts that come whole; a stream looks for a label.
+#[test]
+fn a_wallet_phrase_is_found_without_a_label() {
+    let bench = Bench::new("");
+    for seed in 0..4 {
+        let phrase = valid(&bench, "wallet_recovery_phrase", seed);
+        let numbered: Vec<String> =
+            phrase.split(' ').zip(1..).map(|(word, at)| format!("{at}. {word}")).collect();
+        let quoted: Vec<String> = phrase.split(' ').map(|word| format!("\"{word}\"")).collect();
+        for text in [
+            format!("What can I do with these?\n{phrase}\nI found them in a drawer."),
+            format!("Sort this.\n\n{}", numbered.join("\n")),
+            format!("words = [\n    {},\n]", quoted.join(",\n    ")),
+        ] {
+            assert_eq!(judged(&bench, &text).0, Action::Block, "{text}");
+            let message = json!({ "role": "assistant", "content": text });
+            let body = json!({ "choices": [{ "index": 0, "message": message }] }).to_string();
+            let case = Case::response("default", "openai");
+            let answer = bench.whole(case, &mut bench.vault(), body.as_bytes());
+            assert_eq!(answer.action, Action::Redact, "{text}");
+            let sent = String::from_utf8(answer.cleared.expect("masked").into_bytes().to_vec()).unwrap();
+            let is_of_phrase = |said: &&str| phrase.split(' ').any(|word| word == *said);
+            let left = sent.split(|sign: char| !sign.is_ascii_lowercase()).filter(is_of_phrase).count();
+            // Words around it may be of it by chance.
+            assert!(left <= 2, "{sent}");
+        }
+    }
+    for text in [
+        "Sort these words: rail fever air pear quality bar baby must mandate message express great",
+        "The list begins with aerobic affair afford afraid again age agent agree ahead aim air airport and goes on.",
+    ] {
+        assert_eq!(judged(&bench, text).0, Action::Allow, "{text}");
+    }
+}
