@@ -66,7 +66,7 @@ pub const DOCUMENTS_DEFAULT: DocumentMode = DocumentMode::Inspect;
 pub const ALLOW_ENTRIES_MAX: usize = 1000;
 
 /// Checks that look at the form or the likeliness of a value, and prove nothing about it.
-const FORM_CHECKS: [Check; 28] = [
+const FORM_CHECKS: [Check; 30] = [
     Check::Crc32Base62Fails,
     Check::Crc32HexLittleEndianFails,
     Check::Crc32HexFails,
@@ -91,6 +91,8 @@ const FORM_CHECKS: [Check; 28] = [
     Check::Nanp,
     Check::BirthDate,
     Check::NationalPhone,
+    Check::DePhone,
+    Check::BrPhone,
     Check::KrRrnDated,
     Check::CarriesText,
     Check::CarriesWords,

@@ -264,15 +264,15 @@ pub enum Check {
     IpAddress,
     /// A hardware address of one device: neither all alike nor multicast.
     MacAddress,
-    /// An international telephone number: `+`, a calling code, 8 to 15 digits.
+    /// An international telephone number: `+`, a calling code, and a number of its plan.
     E164,
-    /// A telephone number of the North American plan, ten digits or 1 and ten.
+    /// A telephone number of the North American plan, ten digits or 1 and ten, with an area code that is given out.
     Nanp,
     /// A written date of birth: day, month and year in any common order.
     BirthDate,
     /// An Italian VAT number, with or without the country's letters.
     ItPivaPrefixed,
-    /// Seven to fifteen digits that are no date.
+    /// Seven to fifteen digits that are no date; behind 00, an international telephone number.
     NationalPhone,
     /// The structure of a South Korean resident number: birth date and sex.
     KrRrnDated,
@@ -410,6 +410,10 @@ pub enum Check {
     Xrp,
     /// A Litecoin address of segregated witness: bech32 behind `ltc1`.
     LtcSegwit,
+    /// A German telephone number as it is dialled there.
+    DePhone,
+    /// A Brazilian telephone number with its area code.
+    BrPhone,
 }
 
 /// No check has this name.

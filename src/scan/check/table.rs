@@ -241,13 +241,13 @@ pub(super) const TABLE: &[Row] = &[
     row(Check::EmailInternational, "email_international", identity::network::email_international, by_chance),
     row(Check::IpAddress, "ip_address", identity::network::ip_address, by_chance),
     row(Check::MacAddress, "mac_address", identity::network::mac_address, by_chance),
-    row(Check::E164, "e164", identity::network::e164, |v| identity::repair(v, identity::network::e164)),
-    row(Check::Nanp, "nanp", identity::network::nanp, by_chance),
+    row(Check::E164, "e164", identity::phone::e164, identity::phone::repair_e164),
+    row(Check::Nanp, "nanp", identity::phone::nanp, by_chance),
     row(Check::BirthDate, "birth_date", identity::network::birth_date, by_chance),
     row(Check::ItPivaPrefixed, "it_piva_prefixed", identity::south::it_piva_prefixed, |v| {
         identity::repair(v, identity::south::it_piva_prefixed)
     }),
-    row(Check::NationalPhone, "national_phone", identity::network::national_phone, by_chance),
+    row(Check::NationalPhone, "national_phone", identity::phone::national_phone, by_chance),
     row(Check::KrRrnDated, "kr_rrn_dated", identity::asia::kr_rrn_dated, by_chance),
     row(Check::Rare, "rare", rarity::rare, by_chance),
     row(Check::Drawn, "drawn", rarity::drawn, by_chance),
@@ -380,4 +380,6 @@ pub(super) const TABLE: &[Row] = &[
     row(Check::NotDrawnBySite, "not_drawn_by_site", address::not_drawn_by_site, by_chance),
     row(Check::Xrp, "xrp", identity::wallet::xrp, identity::wallet::repair_xrp),
     row(Check::LtcSegwit, "ltc_segwit", identity::wallet::ltc_segwit, identity::wallet::repair_ltc_segwit),
+    row(Check::DePhone, "de_phone", identity::phone::de_phone, by_chance),
+    row(Check::BrPhone, "br_phone", identity::phone::br_phone, by_chance),
 ];

@@ -21,6 +21,7 @@ pub mod keccak;
 pub mod network;
 pub mod north;
 pub mod oceania;
+pub mod phone;
 pub mod resident;
 pub mod south;
 pub mod vat;

@@ -5,9 +5,6 @@ use std::net::Ipv6Addr;
 
 use super::is_date;
 
-/// Fewest and most digits of an international telephone number (ITU-T E.164).
-const E164_DIGITS: std::ops::RangeInclusive<usize> = 8..=15;
-
 /// Endings that make an `@` part of a file name and not of an address.
 const FILE_ENDINGS: [&[u8]; 10] =
     [b"png", b"jpg", b"jpeg", b"gif", b"svg", b"webp", b"js", b"css", b"json", b"html"];
@@ -92,53 +89,6 @@ pub fn mac_address(value: &[u8]) -> bool {
         value.iter().filter(|byte| byte.is_ascii_hexdigit()).map(u8::to_ascii_lowercase).collect();
     let odd = matches!(nibbles.get(1), Some(b'1' | b'3' | b'5' | b'7' | b'9' | b'b' | b'd' | b'f'));
     nibbles.len() == 12 && !odd && super::varied(&nibbles)
-}
-
-/// Country calling codes of ITU-T E.164 (list of 2016): one, two and three digits.
-const CALLING_ONE: &[u32] = &[1, 7];
-#[rustfmt::skip]
-const CALLING_TWO: &[u32] = &[
-    20, 27, 30, 31, 32, 33, 34, 36, 39, 40, 41, 43, 44, 45, 46, 47, 48, 49, 51, 52, 53, 54, 55, 56, 57, 58, 60, 61,
-    62, 63, 64, 65, 66, 81, 82, 84, 86, 90, 91, 92, 93, 94, 95, 98,
-];
-
-/// Tells whether `value` is an international telephone number: `+`, a calling code, 8 to 15 digits.
-pub fn e164(value: &[u8]) -> bool {
-    let Some(rest) = value.strip_prefix(b"+") else { return false };
-    let digits: Vec<u8> = rest.iter().filter(|byte| byte.is_ascii_digit()).map(|byte| byte - b'0').collect();
-    let head = |length: usize| super::number(digits.get(..length).unwrap_or_default()) as u32;
-    let assigned = CALLING_ONE.contains(&head(1))
-        || CALLING_TWO.contains(&head(2))
-        || matches!(head(3), 211..=213 | 216 | 218 | 220..=269 | 290..=299 | 350..=359 | 370..=389)
-        || matches!(head(3), 420..=423 | 500..=509 | 590..=599 | 670..=692 | 800 | 808 | 850..=886 | 960..=998);
-    let north_american =
-        head(1) != 1 || (digits.len() == 11 && digits.get(1).is_some_and(|&digit| digit > 1));
-    E164_DIGITS.contains(&digits.len())
-        && assigned
-        && north_american
-        && super::varied(digits.get(2..).unwrap_or_default())
-}
-
-/// Tells whether `value` is a telephone number of the North American plan: ten digits, perhaps with 1 or 001 before and
-/// an extension behind.
-pub fn nanp(value: &[u8]) -> bool {
-    let number = value.split(u8::is_ascii_alphabetic).next().unwrap_or_default();
-    let digits: Vec<u8> =
-        number.iter().filter(|byte| byte.is_ascii_digit()).map(|byte| byte - b'0').collect();
-    let national = match digits.as_slice() {
-        [0, 0, 1, national @ ..] | [1, national @ ..] if national.len() == 10 => Some(national),
-        national => Some(national).filter(|national| national.len() == 10),
-    };
-    national
-        .is_some_and(|n| n[0] > 1 && n[3] > 1 && n[1..3] != [1, 1] && n[4..6] != [1, 1] && super::varied(n))
-}
-
-/// Tells whether `value` may be a national telephone number: 7 to 15 digits that are no date.
-///
-/// Nothing more is common to national plans, so this only makes sense where the text says so.
-pub fn national_phone(value: &[u8]) -> bool {
-    let digits: Vec<u8> = value.iter().filter(|byte| byte.is_ascii_digit()).copied().collect();
-    (7..=15).contains(&digits.len()) && super::varied(&digits) && !birth_date(value)
 }
 
 /// Earliest and latest year of birth a living person can have.
