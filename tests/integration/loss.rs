@@ -78,7 +78,7 @@ fn a_store_that_lost_something_is_not_served_from() {
             }
             for _ in 0..2 {
                 let said = refused_start(&gateway);
-                assert!(said.contains("has lost") && said.contains("portcullis restore"), "{signal}: {said}");
+                assert!(said.contains("restore a backup (portcullis restore)"), "{signal}: {said}");
             }
         }
         assert_eq!(told_of_store(&gateway).as_deref(), Some("fault"));

@@ -187,7 +187,7 @@ mod tests {
         let high_water = HighWater::of(folder.path());
         assert_eq!((high_water.number().unwrap(), high_water.has_mark()), (None, false));
         let mark = Mark::open(&high_water, None).unwrap();
-        [7, u64::MAX, 9].map(|number| mark.note(number).unwrap());
+        [7, u64::MAX, 9].into_iter().for_each(|number| mark.note(number).unwrap());
         mark.settle();
         assert_eq!(high_water.number().unwrap(), Some(u64::MAX));
     }

@@ -13,6 +13,8 @@ use std::collections::BTreeSet;
 use std::fs::File;
 use std::fs::TryLockError;
 use std::io;
+use std::panic::AssertUnwindSafe;
+use std::panic::catch_unwind;
 use std::path::Path;
 use std::time::Duration;
 
@@ -73,7 +75,9 @@ impl Opened {
             .path(directory)
             .cache_capacity(cache_bytes)
             .flush_every_ms(Some(FLUSH_EVERY_MS));
-        let database = settings.open().map_err(|error| match error {
+        // Sled asserts some of what it expects of its files.
+        let opened = catch_unwind(AssertUnwindSafe(|| settings.open())).map_err(|_| damaged())?;
+        let database = opened.map_err(|error| match error {
             sled::Error::Io(io) if io.to_string().contains("could not acquire lock") => {
                 StoreError::InUse { path: directory.to_owned() }
             }
