@@ -62,14 +62,12 @@ impl Tally {
         counts.map(|count| Rate { count, bytes: self.bytes })
     }
 
-    fn value(&self) -> Value {
-        let by_category = |counts| -> BTreeMap<&str, Value> {
-            let rates = self.rates(counts).map(Rate::value);
-            CATEGORIES.iter().map(|category| category.as_str()).zip(rates).collect()
-        };
+    fn value(&self, counts: [usize; CATEGORIES.len()]) -> Value {
+        let rates = self.rates(counts).map(Rate::value);
+        let by_category: BTreeMap<&str, Value> =
+            CATEGORIES.iter().map(|category| category.as_str()).zip(rates).collect();
         json!({ "texts": self.touched.all, "bytes": self.bytes, "unread": self.unread,
-            "touched": self.touched.value(), "found": by_category(self.found),
-            "acted_on": by_category(self.acted_on) })
+            "touched": self.touched.value(), "categories": by_category })
     }
 }
 
@@ -108,22 +106,40 @@ pub fn traffic(gateway: &Gateway, recorded: &[Recorded], report: &mut Report) {
 
 /// Writes what is found, and what is acted on.
 fn tables(title: &str, tallies: &BTreeMap<Place, Tally>, report: &mut Report) {
-    let values: Vec<Value> = tallies
-        .iter()
-        .map(|((direction, kind, source), tally)| {
-            json!({ "direction": direction, "kind": kind, "source": source, "counted": tally.value() })
-        })
-        .collect();
-    let lines = |counts: fn(&Tally) -> [usize; CATEGORIES.len()]| -> Vec<Vec<String>> {
-        let line = |((direction, kind, source), tally): (&Place, &Tally)| {
-            let mut line = vec![(*direction).to_owned(), kind.clone(), source.clone()];
-            line.extend([tally.touched.all, tally.bytes / 1000].map(|count| count.to_string()));
-            line.extend(tally.rates(counts(tally)).map(Rate::cell));
-            line.push(tally.touched.cell());
-            line
-        };
-        tallies.iter().map(line).collect()
+    table(
+        title,
+        "Findings of medium confidence or more, by the gateway's own path, with 95 % intervals; the last column: how many of \
+         the texts the default policy changes or refuses. The model reports once for each text.",
+        tallies,
+        |tally| tally.found,
+        report,
+    );
+    table(
+        &format!("{title}: acted on"),
+        "The same, but only what the default policy masks or refuses a text for.",
+        tallies,
+        |tally| tally.acted_on,
+        report,
+    );
+}
+
+fn table(
+    title: &str,
+    remark: &str,
+    tallies: &BTreeMap<Place, Tally>,
+    counts: fn(&Tally) -> [usize; CATEGORIES.len()],
+    report: &mut Report,
+) {
+    let line = |((direction, kind, source), tally): (&Place, &Tally)| {
+        let mut line = vec![(*direction).to_owned(), kind.clone(), source.clone()];
+        line.extend([tally.touched.all, tally.bytes / 1000].map(|count| count.to_string()));
+        line.extend(tally.rates(counts(tally)).map(Rate::cell));
+        line.push(tally.touched.cell());
+        line
     };
+    let lines: Vec<Vec<String>> = tallies.iter().map(line).collect();
+    let value = |((direction, kind, source), tally): (&Place, &Tally)| json!({ "direction": direction, "kind": kind, "source": source, "counted": tally.value(counts(tally)) });
+    let values: Vec<Value> = tallies.iter().map(value).collect();
     let columns = [
         "direction",
         "kind",
@@ -136,19 +152,5 @@ fn tables(title: &str, tallies: &BTreeMap<Place, Tally>, report: &mut Report) {
         "exfiltration",
         "changed or refused, %",
     ];
-    report.table(
-        title,
-        "Findings of medium confidence or more, by the gateway's own path, with 95 % intervals; the last column: how many of \
-         the texts the default policy changes or refuses. The model reports once for each text.",
-        &columns,
-        &lines(|tally| tally.found),
-        json!(values),
-    );
-    report.table(
-        &format!("{title}: acted on"),
-        "The same, but only what the default policy masks or refuses a text for.",
-        &columns,
-        &lines(|tally| tally.acted_on),
-        json!("see the table before: `acted_on`"),
-    );
+    report.table(title, remark, &columns, &lines, json!(values));
 }

@@ -156,6 +156,7 @@ impl Gateway {
             masker: &self.masker,
             trial: None,
             guarded: None,
+            asked: &[],
             expired: &|| false,
             aside: |_, work| work(),
         };

@@ -38,8 +38,8 @@
 //! | attacks, 22 other languages | 44 | 39 | 68 |
 //! | harmless, near an attack | 170 | 0 | 1.8 |
 //!
-//! What all layers block and report of the sources that the model has learnt from, and of harmless texts, is the first table of the
-//! report: it says how the product behaves on those texts, not how it does on others. The goals of what is kept when transformed are
+//! What all layers block and report of the sources that the model has learnt from, and of harmless texts, is the report's table
+//! by source: it says how the product behaves on those texts, not how it does on others. The goals of what is kept when transformed are
 //! 98 % for invisible characters, look-alikes and encodings and 90 % for leet, spacing and ciphers, with 0.1 point more false
 //! positives. Of attacks that a tool gives back 89 to 92 % of those found alone are found in documents of 8 to 128 KiB (goal: two
 //! points less than 100).
