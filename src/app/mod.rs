@@ -233,9 +233,8 @@ fn serve_until_over(
     add_tasks(&mut server, state, &buckets, &wanted, &config, (certificates, &manager), &telemetry);
     server.add_service(task("log-switch", &telemetry, None, |shutdown| task::on_log_switch(shutdown, log)));
     if let Some(listener) = sample {
-        server.add_service(task("sample", &telemetry, None, move |shutdown| {
-            sample::serve_std(listener, shutdown)
-        }));
+        let serve = move |shutdown| sample::serve_std(listener, shutdown);
+        server.add_service(task("sample", &telemetry, None, serve));
     }
     tracing::info!(version = VERSION, proxy = %taken.proxy, admin = %taken.admin, "portcullis starts");
     Ok(serve(server, wanted, &config, taken, pulses, manager, &telemetry))

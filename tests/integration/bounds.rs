@@ -275,8 +275,9 @@ fn one_caller_has_no_more_than_its_share_of_the_room() {
     until("what came is counted", || gateway.buffered_bytes() == 900_000);
     let refused = ask();
     assert_eq!((refused.status, refused.header("retry-after")), (503, Some("1")), "{}", refused.text());
-    let other = ask_from("127.0.0.2:0", &gateway, &body_of(400_000));
-    assert_eq!(Runtime::new().expect("a runtime").block_on(other), "HTTP/1.1 200");
+    let runtime = Runtime::new().expect("a runtime");
+    let other = runtime.block_on(ask_from("127.0.0.2:0", &gateway, &body_of(400_000)));
+    assert_eq!(other, "HTTP/1.1 200");
     drop(holder);
     until("what a body had that broke off is given back", || gateway.buffered_bytes() == 0);
     assert_eq!(ask().status, 200);

@@ -349,10 +349,7 @@ impl Reader<'_> {
             asks_back: dialect.asks_back,
             peers: dialect.peers,
             routes: route.into_iter().map(route_rule).collect(),
-            shapes: shape
-                .into_iter()
-                .map(|shape| Shape { has: shape.has, is: shape.is, wire: shape.wire })
-                .collect(),
+            shapes: shape.into_iter().map(shape_rule).collect(),
             streams: stream.into_iter().map(|rule| self.stream_rule(rule, dialect.plain_text)).collect(),
             roles,
             texts: text.into_iter().map(|rule| self.text_rule(rule, by_role_allowed)).collect(),
@@ -483,6 +480,10 @@ fn lowered(globs: &[String]) -> Vec<String> {
 
 fn route_rule(written: RouteFile) -> Route {
     Route { path: written.path, wire: written.wire, operation: written.operation }
+}
+
+fn shape_rule(written: ShapeFile) -> Shape {
+    Shape { has: written.has, is: written.is, wire: written.wire }
 }
 
 fn joined_rule(written: JoinedFile) -> JoinedRule {
