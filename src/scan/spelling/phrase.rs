@@ -164,9 +164,10 @@ impl Row {
 
     /// Returns what stands between each word and the next one, without the numbers of a list.
     fn gaps(&self, text: &str) -> Vec<String> {
-        let pairs = self.words.iter().zip(self.words.iter().skip(1));
-        let between = |(word, next): (&(Range<usize>, Word), &(Range<usize>, Word))| {
-            let gap = text.get(word.0.end..next.0.start).unwrap_or_default();
+        let ends = self.words.iter().map(|(place, _)| place.end);
+        let pairs = ends.zip(self.words.iter().skip(1).map(|(place, _)| place.start));
+        let between = |(end, next): (usize, usize)| {
+            let gap = text.get(end..next).unwrap_or_default();
             gap.chars().filter(|sign| !sign.is_numeric()).collect::<String>()
         };
         pairs.map(between).collect()

@@ -42,10 +42,8 @@ impl Room {
     /// # Errors
     /// [`io::ErrorKind::StorageFull`]: there is none.
     pub(super) fn keep(&mut self, bytes: u64) -> io::Result<()> {
-        if bytes >= BLOB_BYTES_MIN {
-            if free_bytes(&self.directory)? < bytes.saturating_mul(FREE_PER_BYTE) {
-                return Err(io::ErrorKind::StorageFull.into());
-            }
+        if bytes >= BLOB_BYTES_MIN && free_bytes(&self.directory)? < bytes.saturating_mul(FREE_PER_BYTE) {
+            return Err(io::ErrorKind::StorageFull.into());
         }
         let end = match std::fs::metadata(&self.log) {
             Ok(log) => log.len(),
