@@ -70,7 +70,7 @@ pub struct ScanArguments {
     #[arg(long, value_name = "FOLDER", default_value = "plugins")]
     plugins: PathBuf,
     /// A folder to keep compiled patterns in: the next scan begins at once. A gateway's is `STATE/compiled`.
-    #[arg(long, value_name = "FOLDER")]
+    #[arg(long, value_name = "FOLDER", env = "PORTCULLIS__PLUGINS__COMPILED_PATH")]
     compiled: Option<PathBuf>,
 }
 

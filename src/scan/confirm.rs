@@ -142,18 +142,17 @@ impl Confirm {
     ///
     /// # Errors
     /// The pattern needs too large an automaton.
-    pub fn compile(detector: &Detector, start: Start) -> Result<Self, Box<meta::BuildError>> {
+    pub fn compile(detector: &Detector, hir: &Hir, start: Start) -> Result<Self, Box<meta::BuildError>> {
         let pattern = detector.pattern.clone();
-        let hir = pattern.hir();
         let width_max = detector.pattern.width_max();
-        let is_within = detector.pattern.has_group() && !is_group(&hir);
+        let is_within = detector.pattern.has_group() && !is_group(hir);
         let slots = if is_within { 4 } else { 2 };
         let at_edge = hir.properties().look_set_prefix().contains(Look::WordAscii);
-        let opening = Opening::of(&hir);
+        let opening = Opening::of(hir);
         let one_by_one = matches!(start, Start::Known { .. });
-        let regex = match automaton_bytes(&hir) {
+        let regex = match automaton_bytes(hir) {
             ..=LATE_BYTES_MAX => OnceLock::new(),
-            _ => OnceLock::from(built(&hir, width_max)?),
+            _ => OnceLock::from(built(hir, width_max)?),
         };
         Ok(Self {
             regex,
@@ -384,8 +383,9 @@ mod tests {
     fn placed(pattern: &str, anchor: Option<&str>, text: &str, starts: Range<usize>) -> Vec<(usize, usize)> {
         let mut detector = crate::scan::fixture::detector("probe", pattern);
         detector.anchor = anchor.map(|anchor| Pattern::parse(anchor).unwrap());
-        let shape = Shape::of(&detector);
-        let confirm = Confirm::compile(&detector, shape.start).unwrap();
+        let pattern = detector.pattern.hir();
+        let shape = Shape::of(&detector, &pattern);
+        let confirm = Confirm::compile(&detector, &pattern, shape.start).unwrap();
         let engine = Engine::compile(&[shape]).unwrap();
         let runs = engine.scan(text.as_bytes(), 0..text.len(), |_| true, <[Run]>::to_vec).unwrap();
         let mut found = Vec::new();
@@ -428,7 +428,9 @@ mod tests {
     #[test]
     fn a_regex_is_built_with_the_first_look() {
         let detector = crate::scan::fixture::detector("probe", "k[0-9a-f]{8}(?:[a-z]{1,30}|xyz){0,40}");
-        let confirm = Confirm::compile(&detector, Shape::of(&detector).start).unwrap();
+        let pattern = detector.pattern.hir();
+        let shape = Shape::of(&detector, &pattern);
+        let confirm = Confirm::compile(&detector, &pattern, shape.start).unwrap();
         assert!(confirm.regex.get().is_none());
         assert!(confirm.find(&Input::new("k0123abcd")).is_some());
         assert!(confirm.regex.get().is_some());

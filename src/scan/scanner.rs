@@ -7,11 +7,14 @@ mod sought;
 mod suspects;
 
 use std::fmt;
+use std::num::NonZero;
 use std::ops::Range;
 use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::sync::OnceLock;
 use std::thread;
+
+use regex_automata::meta::BuildError;
 
 use crate::scan::confirm::Changed;
 use crate::scan::confirm::Confirm;
@@ -50,6 +53,9 @@ pub(super) use self::merged::merged;
 use self::reading::Reading;
 use self::reading::view_offset;
 pub use self::suspects::touches;
+
+/// The fewest detectors that are worth a thread to compile them.
+const DETECTORS_PER_THREAD_MIN: usize = 256;
 
 /// How many layers of encoding are undone.
 pub const DECODING_DEPTH_MAX: usize = 3;
@@ -117,14 +123,10 @@ impl Scanner {
         if let Some(first) = detectors.get(DETECTORS_MAX) {
             return Err(vec![PackFault::about(first, PackProblem::TooManyDetectors)]);
         }
-        let shapes: Vec<Shape> = detectors.iter().map(Shape::of).collect();
         let (engine, words, built) = thread::scope(|scope| {
-            let engine = scope.spawn(|| Engine::compile_cached(&shapes, cache));
             let words = scope.spawn(|| WordIndex::compile(&detectors, cache));
-            let confirms = detectors.iter().zip(&shapes);
-            let built: Vec<_> =
-                confirms.map(|(detector, shape)| Confirm::compile(detector, shape.start)).collect();
-            let engine = engine.join().unwrap_or_else(|panic| resume_unwind(panic));
+            let (shapes, built) = stages(&detectors);
+            let engine = Engine::compile_cached(&shapes, cache);
             (engine, words.join().unwrap_or_else(|panic| resume_unwind(panic)), built)
         });
         let mut faults = Vec::new();
@@ -437,6 +439,24 @@ impl<'s> Pass<'s> {
         self.decodable = self.decodable.checked_sub(bytes).ok_or(ScanFault::TooMuchDecoded)?;
         Ok(())
     }
+}
+
+/// Derives both stages of each detector from its pattern, which is parsed once for the two, on all cores.
+fn stages(detectors: &[Detector]) -> (Vec<Shape>, Vec<Result<Confirm, Box<BuildError>>>) {
+    let of = |detector: &Detector| {
+        let pattern = detector.pattern.hir();
+        let shape = Shape::of(detector, &pattern);
+        let confirm = Confirm::compile(detector, &pattern, shape.start);
+        (shape, confirm)
+    };
+    let cores = thread::available_parallelism().map_or(1, NonZero::get);
+    let share = detectors.len().div_ceil(cores).max(DETECTORS_PER_THREAD_MIN);
+    thread::scope(|scope| {
+        let shares = detectors.chunks(share);
+        let threads = shares.map(|share| scope.spawn(move || share.iter().map(of).collect::<Vec<_>>()));
+        let threads: Vec<_> = threads.collect();
+        threads.into_iter().flat_map(|it| it.join().unwrap_or_else(|panic| resume_unwind(panic))).unzip()
+    })
 }
 
 /// Returns those of all detectors that look for what is of a category.

@@ -5,6 +5,7 @@
 //! has a prefix (or, with an anchor, an inner part) of this shape, and the confirming regex does the rest.
 
 use std::fmt::Write as _;
+use std::iter;
 
 use regex_syntax::hir::Class;
 use regex_syntax::hir::Hir;
@@ -62,12 +63,11 @@ pub enum Start {
 }
 
 impl Shape {
-    /// Derives the first stage of a detector from its anchor, or from its pattern.
+    /// Derives the first stage of a detector from its anchor, or from its parsed `pattern`.
     ///
     /// A pattern whose beginning tells enough needs no anchor.
-    pub fn of(detector: &Detector) -> Self {
-        let pattern = detector.pattern.hir();
-        if let Some(lead) = lead::of(&pattern)
+    pub fn of(detector: &Detector, pattern: &Hir) -> Self {
+        if let Some(lead) = lead::of(pattern)
             && (detector.anchor.is_none() || lead.is_telling())
         {
             return Self::led(lead, |back| Start::Known { back });
@@ -76,10 +76,10 @@ impl Shape {
             Some(anchor) => {
                 let cut = required_prefix(&anchor.hir());
                 let narrow = detector.pattern.width_max() < WIDE_BYTES;
-                let leads = begins_with(&pattern, &cut) || (narrow && shares_beginning(&pattern, &cut));
+                let leads = begins_with(pattern, &cut) || (narrow && shares_beginning(pattern, &cut));
                 (cut, leads)
             }
-            None => (required_prefix(&pattern), true),
+            None => (required_prefix(pattern), true),
         };
         let back_max = reach(detector.pattern.width_max());
         if let Some(lead) = lead::of(&hir) {
@@ -328,6 +328,18 @@ impl ByteSet {
         self.0[usize::from(byte / 64)] & (1 << (byte % 64)) != 0
     }
 
+    /// Returns the bytes of the set, in ascending order.
+    pub fn iter(&self) -> impl Iterator<Item = u8> {
+        let bits_of = |(word, mut bits): (u8, u64)| {
+            iter::from_fn(move || {
+                let bit = (bits != 0).then(|| bits.trailing_zeros() as u8)?;
+                bits &= bits - 1;
+                Some(word * 64 + bit)
+            })
+        };
+        (0..4).zip(self.0).flat_map(bits_of)
+    }
+
     fn count(&self) -> u32 {
         self.0.iter().map(|bits| bits.count_ones()).sum()
     }
@@ -409,7 +421,7 @@ mod tests {
     fn shape(pattern: &str, anchor: Option<&str>) -> Shape {
         let mut detector = crate::scan::fixture::detector("probe", pattern);
         detector.anchor = anchor.map(|source| Pattern::parse(source).unwrap());
-        Shape::of(&detector)
+        Shape::of(&detector, &detector.pattern.hir())
     }
 
     #[test]

@@ -265,7 +265,7 @@ impl Sled {
         let mut opened = self.opened.try_write_for(REOPEN_WAIT_MAX).ok_or_else(busy)?;
         let mut writes = self.writes.try_lock_for(REOPEN_WAIT_MAX).ok_or_else(busy)?;
         drop(opened.take());
-        let anew = Opened::open_again(&self.directory, self.cache_bytes)?;
+        let anew = Opened::open(&self.directory, self.cache_bytes)?;
         if let Some(mark) = &self.mark
             && anew.number()?.unwrap_or(0) < mark.number()
         {

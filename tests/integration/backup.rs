@@ -5,7 +5,6 @@ use std::os::unix::fs::MetadataExt;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::fs::symlink;
 use std::path::Path;
-use std::process::Command;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering;
 use std::thread;
@@ -19,6 +18,7 @@ use serde_json::Value;
 
 use crate::gateway::Gateway;
 use crate::gateway::UNLIMITED;
+use crate::gateway::program;
 use crate::upstream::Upstream;
 use crate::wire::exchange;
 use crate::wire::post;
@@ -27,11 +27,7 @@ const BODY: &str = "{\"input\":\"hello\"}";
 const EXCHANGES: u64 = 20;
 
 fn run(directory: &Path, arguments: &[&str]) -> (Option<i32>, String) {
-    let output = Command::new(env!("CARGO_BIN_EXE_portcullis"))
-        .args(arguments)
-        .current_dir(directory)
-        .output()
-        .expect("the program was built");
+    let output = program().args(arguments).current_dir(directory).output().expect("the program was built");
     let told = [output.stdout, output.stderr].concat();
     (output.status.code(), String::from_utf8(told).expect("it writes text"))
 }

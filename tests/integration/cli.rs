@@ -15,6 +15,7 @@ use serde_json::Value;
 use serde_json::json;
 
 use crate::attachments::office::docx;
+use crate::gateway::program;
 
 /// Wrong in a dozen places, each in a way of its own.
 const FAULTY: &str = r#"[proxy]
@@ -80,7 +81,7 @@ fn portcullis_with(
     input: &str,
     environment: &[(&str, &str)],
 ) -> (Option<i32>, String, String) {
-    let mut process = Command::new(env!("CARGO_BIN_EXE_portcullis"))
+    let mut process = program()
         .args(arguments)
         .envs(environment.iter().copied())
         .current_dir(directory)
@@ -193,11 +194,6 @@ fn what_is_named_and_is_not_there_is_told_at_its_key() {
             "[license]\nfile = \"no.jwt\"\ntrusted_keys = \"no.pem\"\n".to_owned(),
             "2:1: license.file: cannot be read",
         ),
-        (
-            &["check"],
-            "[plugins]\ncompiled_path = \"no/compiled\"\n".to_owned(),
-            "2:1: plugins.compiled_path: is no folder, and cannot be made",
-        ),
     ] {
         for command in commands {
             let told = told_of(command, &text);
@@ -246,6 +242,11 @@ fn check_reads_the_environment_and_the_policies_beside_the_file() {
     let (code, _, told) = portcullis_with(directory.path(), &check, "", &wrong);
     assert_eq!(code, Some(78));
     assert!(told.starts_with("PORTCULLIS__PROXY__LISTEN: proxy.listen: expected addresses"), "{told}");
+    let nowhere = [("PORTCULLIS__PLUGINS__COMPILED_PATH", "no/compiled")];
+    let (code, _, told) = portcullis_with(directory.path(), &check, "", &nowhere);
+    assert_eq!(code, Some(78));
+    let expected = "plugins.compiled_path: is no folder, and cannot be made";
+    assert!(told.contains(expected), "{told}");
 }
 
 #[test]
@@ -422,7 +423,7 @@ fn scan_says_which_input_it_cannot_read_and_reads_the_others() {
 
 #[test]
 fn demo_says_where_it_answers_and_what_it_understands() {
-    let mut demo = Command::new(env!("CARGO_BIN_EXE_portcullis"))
+    let mut demo = program()
         .args(["demo", "--listen", "127.0.0.1:0"])
         .stdout(Stdio::piped())
         .spawn()

@@ -1,7 +1,6 @@
 //! Reports of compliance show the deployment as it is, and frameworks of one's own are taken while it runs.
 
 use std::fs;
-use std::process::Command;
 use std::time::Instant;
 
 use serde_json::Value;
@@ -9,6 +8,7 @@ use serde_json::Value;
 use crate::framing::POLICY;
 use crate::gateway::Gateway;
 use crate::gateway::UNLIMITED;
+use crate::gateway::program;
 use crate::upstream::Upstream;
 use crate::wire::PATIENCE;
 use crate::wire::exchange;
@@ -83,7 +83,7 @@ fn a_framework_of_ones_own_counts_at_once_and_a_faulty_one_never() {
         std::thread::yield_now();
     }
     assert_eq!(asked(&gateway, path).0, 200);
-    let check = Command::new(env!("CARGO_BIN_EXE_portcullis"))
+    let check = program()
         .args(["check", "--config", "gateway.toml"])
         .current_dir(gateway.directory())
         .output()

@@ -25,6 +25,7 @@ use serde_json::Value;
 use crate::answers::handshake;
 use crate::gateway::Gateway;
 use crate::gateway::UNLIMITED;
+use crate::gateway::program;
 use crate::upstream::Step;
 use crate::upstream::Upstream;
 use crate::wire::Client;
@@ -220,7 +221,7 @@ fn a_start_on_a_full_disk_is_refused_and_loses_nothing() {
 
 /// Starts the program once more on the directory of a gateway, which is to be refused; returns what it says.
 pub fn refused_start(gateway: &Gateway) -> String {
-    let output = Command::new(env!("CARGO_BIN_EXE_portcullis"))
+    let output = program()
         .args(["run", "--config"])
         .arg(gateway.directory().join("gateway.toml"))
         .env("PORTCULLIS__PROXY__LISTEN", "127.0.0.1:0")
@@ -354,8 +355,7 @@ fn damage_to_the_log_is_told_and_stops_neither_traffic_nor_answers() {
     wait(figure, "no metric tells of damage");
     entries(&gateway);
     assert_eq!(gateway.log().matches("the audit journal is damaged").count(), 1, "{}", gateway.log());
-    let verified =
-        Command::new(env!("CARGO_BIN_EXE_portcullis")).args(["audit", "verify"]).arg(&folder).output();
+    let verified = program().args(["audit", "verify"]).arg(&folder).output();
     let said = String::from_utf8_lossy(&verified.expect("the program was built").stderr).into_owned();
     assert!(said.contains("segment 1 is damaged"), "{said}");
 }

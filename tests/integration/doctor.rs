@@ -15,17 +15,14 @@ use rcgen::KeyPair;
 use serde_json::Value;
 
 use crate::gateway::Gateway;
+use crate::gateway::program;
 use crate::upstream::Upstream;
 use crate::wire::PATIENCE;
 use crate::wire::exchange;
 use crate::wire::post;
 
 fn run(directory: &Path, arguments: &[&str]) -> (Option<i32>, String) {
-    let output = Command::new(env!("CARGO_BIN_EXE_portcullis"))
-        .args(arguments)
-        .current_dir(directory)
-        .output()
-        .expect("the program was built");
+    let output = program().args(arguments).current_dir(directory).output().expect("the program was built");
     (output.status.code(), String::from_utf8(output.stdout).expect("it writes text"))
 }
 
@@ -135,7 +132,7 @@ fn a_log_that_nobody_reads_any_more_ends_nothing() {
     let directory = tempfile::tempdir().unwrap();
     let config = format!("[[routes]]\nname = \"all\"\nupstream = \"http://{}\"\n", upstream.address);
     fs::write(directory.path().join("gateway.toml"), config).unwrap();
-    let mut process = Command::new(env!("CARGO_BIN_EXE_portcullis"))
+    let mut process = program()
         .args(["run", "--config", "gateway.toml", "--ready-file", "ready.json"])
         .current_dir(directory.path())
         .env("PORTCULLIS__PROXY__LISTEN", "127.0.0.1:0")
@@ -235,7 +232,7 @@ fn top_shows_the_traffic_of_a_running_gateway_to_who_may_see_it() {
     }
     let admin = format!("http://{}", gateway.admin);
     let top = |admin: &str, key: &str| {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_portcullis"));
+        let mut command = program();
         command.args(["top", "--screens", "1", "--admin", admin]).env("PORTCULLIS_KEY", key);
         let output = command.output().expect("the program was built");
         let text = [output.stdout, output.stderr].concat();
@@ -262,7 +259,7 @@ fn top_shows_the_traffic_of_a_running_gateway_to_who_may_see_it() {
     assert!(code == Some(1) && told.contains("PORTCULLIS_KEY") && !told.contains("no-key"), "{told}");
     let (code, told) = top("http://127.0.0.1:1", "");
     assert!(code == Some(1) && told.contains("cannot be reached"), "{told}");
-    let mut command = Command::new(env!("CARGO_BIN_EXE_portcullis"));
+    let mut command = program();
     let refused = command.args(["top", "--screens", "0", "--admin", &admin]).output().expect("it runs");
     assert_eq!(refused.status.code(), Some(2), "no screens would be all there ever are");
 }
@@ -272,7 +269,7 @@ fn top_shows_the_traffic_of_a_running_gateway_to_who_may_see_it() {
 fn top_goes_on_while_the_gateway_is_away() {
     let upstream = Upstream::answering("application/json", "{}");
     let mut gateway = Gateway::in_front_of(upstream.address, "");
-    let mut top = Command::new(env!("CARGO_BIN_EXE_portcullis"))
+    let mut top = program()
         .args(["top", "--screens", "3", "--every", "1", "--admin", &format!("http://{}", gateway.admin)])
         .env("PORTCULLIS_KEY", gateway.admin_key())
         .stdout(Stdio::piped())

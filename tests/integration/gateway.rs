@@ -19,8 +19,8 @@ use crate::wire::exchange;
 
 /// How long the gateway may take to be ready; patterns are compiled and proven in that time.
 const START_LIMIT: Duration = Duration::from_secs(60);
-/// What one test's gateway compiled, the others read.
-const COMPILED: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/compiled");
+/// Where what one test or its gateway compiled is kept: the others read it.
+pub const COMPILED: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/compiled");
 const POLL: Duration = Duration::from_millis(5);
 
 /// Lifts the limit on requests a minute, which tests would meet and which is tested on its own.
@@ -197,12 +197,19 @@ fn log_of(directory: &TempDir) -> String {
     fs::read_to_string(directory.path().join("log")).unwrap_or_default()
 }
 
+/// Returns the program, which reads what earlier ones compiled.
+pub fn program() -> Command {
+    let mut program = Command::new(env!("CARGO_BIN_EXE_portcullis"));
+    program.env("PORTCULLIS__PLUGINS__COMPILED_PATH", COMPILED);
+    program
+}
+
 fn launch(directory: &TempDir, arguments: &[String]) -> (Child, SocketAddr, SocketAddr) {
     let ready = directory.path().join("ready.json");
     let _ = fs::remove_file(&ready);
     let log =
         File::options().create(true).append(true).open(directory.path().join("log")).expect("a log file");
-    let mut process = Command::new(env!("CARGO_BIN_EXE_portcullis"))
+    let mut process = program()
         .arg("run")
         .args(arguments)
         .arg("--ready-file")
@@ -211,7 +218,6 @@ fn launch(directory: &TempDir, arguments: &[String]) -> (Child, SocketAddr, Sock
         .env("PORTCULLIS__PROXY__LISTEN", "127.0.0.1:0")
         .env("PORTCULLIS__ADMIN__LISTEN", "127.0.0.1:0")
         .env("PORTCULLIS__STORE__PATH", directory.path().join("state"))
-        .env("PORTCULLIS__PLUGINS__COMPILED_PATH", COMPILED)
         .stdin(Stdio::null())
         .stdout(log.try_clone().expect("a file can be shared"))
         .stderr(log)

@@ -10,6 +10,7 @@ use crate::bedrock::passes;
 use crate::bedrock::python;
 use crate::framing::POLICY;
 use crate::gateway::Gateway;
+use crate::gateway::program;
 use crate::upstream::Upstream;
 use crate::wire::Response;
 use crate::wire::exchange;
@@ -475,7 +476,7 @@ fn the_shell_manages_keys_with_a_key() {
     let gateway = Gateway::in_front_of(upstream.address, "");
     let admin = format!("http://{}", gateway.admin);
     let run = |key: &str, arguments: &[&str]| {
-        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_portcullis"));
+        let mut command = program();
         command.arg("key").args(arguments).args(["--admin", &admin]).env("PORTCULLIS_KEY", key);
         let output = command.output().expect("the program was built");
         let text = |bytes| String::from_utf8(bytes).expect("it writes text");

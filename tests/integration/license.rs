@@ -2,13 +2,13 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::Command;
 use std::time::Instant;
 
 use serde_json::Value;
 use serde_json::json;
 
 use crate::gateway::Gateway;
+use crate::gateway::program;
 use crate::upstream::Upstream;
 use crate::usage::admin;
 use crate::wire::PATIENCE;
@@ -19,7 +19,7 @@ const UNLIMITED: &str = "2147483647";
 
 /// Runs the program in a directory; returns its exit code and what it said.
 fn portcullis(directory: &Path, arguments: &[&str]) -> (Option<i32>, String) {
-    let ran = Command::new(env!("CARGO_BIN_EXE_portcullis")).args(arguments).current_dir(directory).output();
+    let ran = program().args(arguments).current_dir(directory).output();
     let ran = ran.expect("the program was built");
     (ran.status.code(), String::from_utf8_lossy(&ran.stdout).trim().to_owned())
 }

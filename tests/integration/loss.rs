@@ -14,6 +14,7 @@ use crate::crash::post_json;
 use crate::crash::refused_start;
 use crate::crash::send;
 use crate::gateway::Gateway;
+use crate::gateway::program;
 use crate::upstream::Step;
 use crate::upstream::Upstream;
 
@@ -42,7 +43,7 @@ fn revision(gateway: &Gateway) -> u64 {
 
 /// Returns how `doctor` finds the store.
 fn told_of_store(gateway: &Gateway) -> Option<String> {
-    let output = Command::new(env!("CARGO_BIN_EXE_portcullis"))
+    let output = program()
         .args(["doctor", "--offline", "--json", "--config", "gateway.toml"])
         .current_dir(gateway.directory())
         .output()

@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::Command;
 use std::time::Instant;
 
 use prost::Message;
@@ -14,6 +13,7 @@ use self::fixture::ModelProto;
 use self::fixture::Size;
 use crate::gateway::Gateway;
 use crate::gateway::UNLIMITED;
+use crate::gateway::program;
 use crate::upstream::Upstream;
 use crate::usage::admin;
 use crate::wire::PATIENCE;
@@ -183,7 +183,7 @@ fn what_a_model_could_not_judge_meets_the_fail_mode() {
 }
 
 fn check(directory: &Path) -> (Option<i32>, String) {
-    let output = Command::new(env!("CARGO_BIN_EXE_portcullis"))
+    let output = program()
         .args(["check", "-c", "gateway.toml"])
         .current_dir(directory)
         .output()

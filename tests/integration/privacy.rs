@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::Command;
 use std::thread;
 
 use serde_json::Value;
@@ -10,6 +9,7 @@ use serde_json::json;
 
 use crate::gateway::Gateway;
 use crate::gateway::UNLIMITED;
+use crate::gateway::program;
 use crate::upstream::Upstream;
 use crate::wire::Client;
 use crate::wire::Response;
@@ -212,8 +212,7 @@ fn verify_offline(world: &World) {
         path.display().to_string()
     };
     let verify = |arguments: &[&str]| {
-        let program =
-            Command::new(env!("CARGO_BIN_EXE_portcullis")).args(["audit", "verify"]).args(arguments).output();
+        let program = program().args(["audit", "verify"]).args(arguments).output();
         let output = program.expect("the program was built");
         let said = [output.stdout, output.stderr].concat();
         (output.status.code(), String::from_utf8_lossy(&said).into_owned())

@@ -1,7 +1,6 @@
 //! A policy beside the one that decides: it changes nothing, and what it would have done is recorded, counted and told.
 
 use std::fs;
-use std::process::Command;
 use std::time::Instant;
 
 use serde_json::Value;
@@ -11,6 +10,7 @@ use crate::answers::handshake;
 use crate::framing::secret;
 use crate::gateway::Gateway;
 use crate::gateway::UNLIMITED;
+use crate::gateway::program;
 use crate::sockets::said;
 use crate::sockets::wait_for_texts;
 use crate::upstream::Step;
@@ -138,7 +138,7 @@ fn exports(gateway: &Gateway) {
         fs::write(&path, bytes).expect("the directory is writable");
         path
     });
-    let mut verify = Command::new(env!("CARGO_BIN_EXE_portcullis"));
+    let mut verify = program();
     verify.args(["audit", "verify"]).arg(export).arg("--keys").arg(trusted);
     let output = verify.output().expect("the program was built");
     assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stdout));

@@ -71,7 +71,7 @@ if ! wait "$installing"; then
 fi
 if cargo nextest --version > /dev/null 2>&1; then
   # Much of what a test does is wait for somebody: two for each core keep it busy.
-  tests "tests" cargo nextest run --locked --no-fail-fast --color never --test-threads $(($(nproc) * 2))
+  tests "tests" cargo nextest run --locked --lib --bins --tests --no-fail-fast --color never --test-threads $(($(nproc) * 2))
 else
   tests "tests" cargo test --locked --no-fail-fast --lib --bins --tests
 fi

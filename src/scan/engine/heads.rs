@@ -57,9 +57,8 @@ impl Heads {
             let agrees = has_kind(&third, one) && has_kind(&fourth, next);
             kinds |= u16::from(agrees) << (one * KINDS + next);
         }
-        for (one, pairs) in (0..=u8::MAX).zip(self.behind.chunks_exact_mut(usize::from(u8::MAX) + 1)) {
-            let of_first = (0..=u8::MAX).zip(pairs).filter(|_| first.contains(one));
-            of_first.filter(|(next, _)| second.contains(*next)).for_each(|(_, known)| *known |= kinds);
+        for (one, next) in first.iter().flat_map(|one| second.iter().map(move |next| (one, next))) {
+            self.behind[usize::from(one) << 8 | usize::from(next)] |= kinds;
         }
         match lead.at_edge {
             true => self.at_edges.add(group, lead),
@@ -141,9 +140,7 @@ impl Table {
         self.rows.resize(width, [0; 256]);
         self.ends.resize(width, 0);
         for (set, row) in lead.places.iter().zip(&mut self.rows) {
-            for (byte, agree) in (0..=u8::MAX).zip(row) {
-                *agree |= if set.contains(byte) { bit } else { 0 };
-            }
+            set.iter().for_each(|byte| row[usize::from(byte)] |= bit);
         }
         if let Some(last) = lead.places.len().checked_sub(1).and_then(|last| self.ends.get_mut(last)) {
             *last |= bit;
@@ -173,7 +170,7 @@ impl Table {
 
 /// Returns of which kinds the bytes of a set are: digits, letters, signs.
 fn kinds_of(set: &ByteSet) -> [bool; 3] {
-    let has = |is_of: fn(&u8) -> bool| (0..=u8::MAX).any(|byte| set.contains(byte) && is_of(&byte));
+    let has = |is_of: fn(&u8) -> bool| set.iter().any(|byte| is_of(&byte));
     [has(u8::is_ascii_digit), has(u8::is_ascii_alphabetic), has(|byte| !byte.is_ascii_alphanumeric())]
 }
 
@@ -199,7 +196,7 @@ fn kind_of(byte: u8) -> usize {
 
 /// Tells whether a set has a byte of a kind.
 fn has_kind(set: &ByteSet, kind: usize) -> bool {
-    (0..=u8::MAX).any(|byte| set.contains(byte) && kind_of(byte) == kind)
+    set.iter().any(|byte| kind_of(byte) == kind)
 }
 
 /// Tells whether a byte is one that beginnings begin with.
@@ -246,6 +243,11 @@ mod tests {
         r"(?:-[0-9]|\b[A-Z])[0-9a-z]{2,30}",
     ];
 
+    fn shape(pattern: &str) -> Shape {
+        let detector = fixture::detector("probe", pattern);
+        Shape::of(&detector, &detector.pattern.hir())
+    }
+
     /// Returns the ends of shapes in a text by brute force.
     fn slow(leads: &[Lead], text: &[u8]) -> Vec<(u32, usize)> {
         let mut found = Vec::new();
@@ -264,7 +266,7 @@ mod tests {
     proptest! {
         #[test]
         fn what_agrees_at_every_place_is_reported(text in "(?:[0-9]{1,4}|[A-Z]{1,3}|[ a_é.-]|[0-9]{9}|X[0-9]{7}Y){0,24}") {
-            let shapes = PATTERNS.map(|pattern| Shape::of(&fixture::detector("probe", pattern)));
+            let shapes = PATTERNS.map(shape);
             let leads = shapes.map(|shape| shape.lead.unwrap());
             let mut heads = Heads::default();
             // Twice over, so that there is more than one table.
@@ -286,7 +288,7 @@ mod tests {
         #[test]
         fn no_match_is_without_its_beginning(text in "(?:[0-9]{1,4}|[A-Z]{1,3}|[ a_é.-]|[0-9]{9}|X[0-9]{7}Y){0,24}") {
             for pattern in PATTERNS {
-                let shape = Shape::of(&fixture::detector("probe", pattern));
+                let shape = shape(pattern);
                 let width = shape.lead.as_ref().unwrap().places.len();
                 let engine = Engine::compile(&[shape]).unwrap();
                 let ends = engine.scan(text.as_bytes(), 0..text.len(), |_| true, |runs| {

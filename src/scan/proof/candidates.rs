@@ -49,7 +49,7 @@ impl Candidates {
     /// A text could not be searched.
     pub(super) fn missed(&mut self, scanner: &Scanner, id: DetectorId) -> Result<Option<String>, ScanFault> {
         let Some(detector) = scanner.detector(id) else { return Ok(None) };
-        let shape = Shape::of(detector);
+        let shape = Shape::of(detector, &detector.pattern.hir());
         if shape.lead.is_some() || !self.tried.insert(shape.expression.clone()) {
             return Ok(None);
         }

@@ -40,7 +40,8 @@ const OPEN_FREE_BYTES_MIN: u64 = 4 << 20;
 /// How the names of the files begin that say where all pages are, and how they end as long as they are not whole.
 const SNAPSHOT: &str = "snap.";
 const UNFINISHED: &str = ".generating";
-/// How often it is tried to get the lock that the database before has just let go of.
+/// How often it is tried to get the lock that whoever had the directory before has just let go of, or is about to: a
+/// closed database keeps it until its threads have ended.
 const LOCK_TRIES_MAX: u32 = 50;
 const LOCK_TRY_EVERY: Duration = Duration::from_millis(20);
 
@@ -69,6 +70,16 @@ impl Opened {
     /// # Errors
     /// [`StoreError::InUse`], [`StoreError::Full`], and what sled fails at.
     pub(super) fn open(directory: &Path, cache_bytes: u64) -> Result<Self, StoreError> {
+        for _ in 1..LOCK_TRIES_MAX {
+            match Self::try_open(directory, cache_bytes) {
+                Err(StoreError::InUse { .. }) => std::thread::sleep(LOCK_TRY_EVERY),
+                opened => return opened,
+            }
+        }
+        Self::try_open(directory, cache_bytes)
+    }
+
+    fn try_open(directory: &Path, cache_bytes: u64) -> Result<Self, StoreError> {
         remove_unfinished(directory)?;
         look_for_room(directory)?;
         let settings = sled::Config::new()
@@ -105,17 +116,6 @@ impl Opened {
         let Some(bytes) = self.tree.get(NUMBER).map_err(broken)? else { return Ok(None) };
         let bytes = <[u8; size_of::<u64>()]>::try_from(&*bytes).map_err(|_| damaged())?;
         Ok(Some(u64::from_be_bytes(bytes)))
-    }
-
-    /// Opens a directory that this process has just closed.
-    pub(super) fn open_again(directory: &Path, cache_bytes: u64) -> Result<Self, StoreError> {
-        for _ in 1..LOCK_TRIES_MAX {
-            match Self::open(directory, cache_bytes) {
-                Err(StoreError::InUse { .. }) => std::thread::sleep(LOCK_TRY_EVERY),
-                opened => return opened,
-            }
-        }
-        Self::open(directory, cache_bytes)
     }
 
     /// Writes a batch under its number.

@@ -10,6 +10,7 @@ use tokio::runtime::Runtime;
 
 use super::pki::named;
 use super::*;
+use crate::gateway::program;
 
 /// For how long signatures are remembered, in seconds.
 const WINDOW_S: i64 = 600;
@@ -330,7 +331,7 @@ fn would_be_taken(gateway: &Gateway, signed: i64) -> bool {
     let folder = tempfile::tempdir().expect("a folder");
     let (backup, state) = (folder.path().join("now.backup"), folder.path().join("state"));
     let run = |arguments: &[&OsStr]| {
-        let ran = std::process::Command::new(env!("CARGO_BIN_EXE_portcullis"))
+        let ran = program()
             .args(arguments)
             .current_dir(gateway.directory())
             .output()
@@ -371,7 +372,7 @@ fn what_agents_rest_on_is_checked_before_and_not_changed_from_afar() {
     );
     let check = |config: String| {
         fs::write(gateway.directory().join("other.toml"), config).expect("it is writable");
-        let ran = std::process::Command::new(env!("CARGO_BIN_EXE_portcullis"))
+        let ran = program()
             .args(["check", "--config", "other.toml"])
             .current_dir(gateway.directory())
             .output()

@@ -8,7 +8,6 @@ use std::io::BufReader;
 use std::io::Lines;
 use std::io::Write;
 use std::net::TcpStream;
-use std::process::Command;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -16,6 +15,7 @@ use serde_json::json;
 
 use super::Deployment;
 use super::eventually;
+use crate::gateway::program;
 use crate::wire::Client;
 use crate::wire::exchange;
 use crate::wire::post;
@@ -47,7 +47,7 @@ impl Deployment {
 
     /// Runs `portcullis audit verify` where a node's configuration is; returns its status and what it says.
     fn verify(&self, node: usize, arguments: &[&str]) -> (Option<i32>, String) {
-        let output = Command::new(env!("CARGO_BIN_EXE_portcullis"))
+        let output = program()
             .args(["audit", "verify"])
             .args(arguments)
             .current_dir(self.nodes[node].directory())

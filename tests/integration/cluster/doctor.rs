@@ -2,7 +2,6 @@
 
 use std::net::TcpListener;
 use std::net::TcpStream;
-use std::process::Command;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -12,6 +11,7 @@ use super::folder;
 use super::free_port;
 use super::limits::Redis;
 use super::postgres::Postgres;
+use crate::gateway::program;
 
 #[test]
 fn the_doctor_asks_the_database_redis_the_collector_and_the_sinks() {
@@ -30,7 +30,7 @@ fn the_doctor_asks_the_database_redis_the_collector_and_the_sinks() {
     let folder = folder(&Postgres::url_at(port), &more);
     std::fs::write(folder.path().join("redis.url"), Redis::url_at(redis.port)).expect("it is writable");
     let doctor = |more: &[&str]| {
-        let output = Command::new(env!("CARGO_BIN_EXE_portcullis"))
+        let output = program()
             .args([&["doctor", "-c", "gateway.toml", "--json"], more].concat())
             .current_dir(folder.path())
             .output()

@@ -1,7 +1,6 @@
 //! Three gateways on one database: what is made, changed or taken away on one of them is so on all of them.
 
 use std::fs;
-use std::process::Command;
 use std::thread;
 
 use serde_json::Value;
@@ -13,6 +12,7 @@ use super::Relay;
 use super::call;
 use super::eventually;
 use crate::gateway::UNLIMITED;
+use crate::gateway::program;
 
 fn status(world: &Deployment, node: usize, key: &str, path: &str) -> u16 {
     call(&world.nodes[node], key, "GET", path, &Value::Null).status
@@ -221,7 +221,7 @@ fn a_node_whose_state_was_copied_from_one_that_runs_does_not_start() {
     fs::create_dir(copy.path().join("state")).expect("it is writable");
     fs::copy(node.directory().join("state/node.secret"), copy.path().join("state/node.secret"))
         .expect("the first start made it");
-    let refused = Command::new(env!("CARGO_BIN_EXE_portcullis"))
+    let refused = program()
         .args(["run", "--config", "gateway.toml"])
         .current_dir(copy.path())
         .env("PORTCULLIS__PROXY__LISTEN", "127.0.0.1:0")

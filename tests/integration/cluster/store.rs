@@ -3,7 +3,6 @@
 use std::fs;
 use std::io::BufRead;
 use std::io::BufReader;
-use std::process::Command;
 use std::process::Stdio;
 use std::thread;
 use std::time::Duration;
@@ -20,6 +19,7 @@ use super::free_port;
 use super::postgres::Postgres;
 use crate::gateway::Gateway;
 use crate::gateway::UNLIMITED;
+use crate::gateway::program;
 
 fn start(folder: tempfile::TempDir) -> Gateway {
     Gateway::launched(folder, vec!["--config".to_owned(), "gateway.toml".to_owned()])
@@ -63,7 +63,7 @@ fn a_second_gateway_is_not_let_in_and_wrong_settings_are_named() {
     let server = Postgres::start();
     let first = start(folder(&server.url(), UNLIMITED));
     let run = |folder: &tempfile::TempDir, variable: (&str, &str)| {
-        let output = Command::new(env!("CARGO_BIN_EXE_portcullis"))
+        let output = program()
             .args(["run", "--config", "gateway.toml"])
             .env("PORTCULLIS__PROXY__LISTEN", "127.0.0.1:0")
             .env("PORTCULLIS__ADMIN__LISTEN", "127.0.0.1:0")
@@ -95,7 +95,7 @@ fn a_second_gateway_is_not_let_in_and_wrong_settings_are_named() {
 
 /// Starts a gateway whose database cannot be reached; returns what it says of that, and ends it.
 fn waits(folder: &tempfile::TempDir) -> String {
-    let mut process = Command::new(env!("CARGO_BIN_EXE_portcullis"))
+    let mut process = program()
         .args(["run", "--config", "gateway.toml"])
         .env("PORTCULLIS__PROXY__LISTEN", "127.0.0.1:0")
         .env("PORTCULLIS__ADMIN__LISTEN", "127.0.0.1:0")
@@ -165,7 +165,7 @@ fn the_database_is_reached_over_tls_if_its_certificate_is_one_that_is_trusted_an
         folder
     };
     let refused = |url: &str, trusted: &str, tls: bool| {
-        let output = Command::new(env!("CARGO_BIN_EXE_portcullis"))
+        let output = program()
             .args(["run", "--config", "gateway.toml"])
             .env("PORTCULLIS__PROXY__LISTEN", "127.0.0.1:0")
             .env("PORTCULLIS__ADMIN__LISTEN", "127.0.0.1:0")

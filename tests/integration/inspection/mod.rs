@@ -40,6 +40,7 @@ use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
 use jiff::Timestamp;
+use portcullis::app::compiled::CompiledFolder;
 use portcullis::document::Document;
 use portcullis::document::section;
 use portcullis::document::toml;
@@ -70,6 +71,8 @@ use portcullis::scan::rule::Rules;
 use portcullis::scan::rule::fact::Fact;
 use portcullis::scan::scanner::Scanner;
 use portcullis::scan::trace::Guarded;
+
+use crate::gateway::COMPILED;
 
 /// When everything here happens.
 const NOW: &str = "2026-11-21T12:00:00Z";
@@ -147,7 +150,9 @@ impl Bench {
             document = without(&document, own);
         }
         let rules = section::read(&document, RulesFile::read).expect("the rules are sound");
-        let scanner = Scanner::compile(pack::builtin().expect("packs")).expect("packs compile");
+        let packs = Arc::new(pack::builtin().expect("packs"));
+        let kept = CompiledFolder::new(COMPILED.into());
+        let scanner = Scanner::compile_cached(packs, &kept).expect("packs compile");
         let names: Vec<&str> = scanner.detectors().iter().map(|detector| detector.name.as_str()).collect();
         let layer3 = Shelf::read(pack::builtin_models(), &names).expect("models");
         let layer2 = Rules::compile_beside(pack::builtin_rules(), scanner.detectors(), layer3.kinds());

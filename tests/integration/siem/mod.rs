@@ -22,6 +22,7 @@ use self::receiver::Request;
 use crate::framing::POLICY;
 use crate::gateway::Gateway;
 use crate::gateway::UNLIMITED;
+use crate::gateway::program;
 use crate::upstream::Upstream;
 use crate::wire::PATIENCE;
 use crate::wire::exchange;
@@ -330,7 +331,7 @@ fn what_is_wrong_with_a_sink_is_told_before_the_start() {
                   [[siem.sinks]]\nname = \"d\"\nplatform = \"nats\"\nurl = \"wss://host\"\nsubject = \"audit..>\"\n\
                   stream = \"a.b\"\nuser = \"gate\"\nindex = \"x\"\n";
     std::fs::write(&file, config).expect("the directory is writable");
-    let ran = std::process::Command::new(env!("CARGO_BIN_EXE_portcullis"))
+    let ran = program()
         .args(["check", "--config", "gateway.toml"])
         .current_dir(directory.path())
         .output()
