@@ -138,7 +138,8 @@ impl Field<'_> {
 }
 
 impl Confirm {
-    /// Prepares the regex of a detector, and builds it if that may take long or fail.
+    /// Prepares the regex of a detector from its parsed pattern, and builds it if that may take long or fail; `start` tells
+    /// where a match begins that a candidate of the first stage is of.
     ///
     /// # Errors
     /// The pattern needs too large an automaton.

@@ -65,7 +65,8 @@ pub(super) struct Opened {
 }
 
 impl Opened {
-    /// Opens a directory, and leaves it as it is where there is no room for that.
+    /// Opens a directory, and leaves it as it is where there is no room for that; waits for a second at most, where somebody
+    /// has it who may be about to let go of it.
     ///
     /// # Errors
     /// [`StoreError::InUse`], [`StoreError::Full`], and what sled fails at.
