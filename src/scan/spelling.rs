@@ -46,6 +46,7 @@ use self::letters::Cipher;
 use self::marks::Mark;
 use self::marks::Marked;
 pub(super) use self::marks::Marks;
+pub(super) use self::numbers::digits;
 use self::trust::Trust;
 
 /// Longer texts are read piece by piece, in bytes.

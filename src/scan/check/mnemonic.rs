@@ -39,6 +39,20 @@ static WORDS: LazyLock<HashMap<&str, Word>> = LazyLock::new(|| {
     words
 });
 
+/// The logarithm of how many bits [`SIEVE`] has.
+const SIEVE_BITS: u32 = 18;
+
+/// By hash, whether a word of the lists has it: most words of a text are in none, and [`WORDS`] lies in more memory than a
+/// core has near.
+static SIEVE: LazyLock<Vec<u64>> = LazyLock::new(|| {
+    let mut sieve = vec![0; 1 << (SIEVE_BITS - u64::BITS.ilog2())];
+    for word in WORDS.keys() {
+        let (index, bit) = place_in_sieve(word.as_bytes());
+        sieve[index] |= bit;
+    }
+    sieve
+});
+
 /// Where a word stands in the lists: English shares some with French, and Chinese letters may be simplified and not.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Word([Option<(Language, u16)>; 2]);
@@ -49,14 +63,28 @@ pub struct Languages(u16);
 
 /// Returns where a word stands in the lists, unless none has it.
 pub fn word(text: &str) -> Option<Word> {
-    if text.len() >= WORD_BYTES_MAX {
+    let mut small = [0; WORD_BYTES_MAX];
+    let small = small.get_mut(..text.len()).filter(|_| text.len() < WORD_BYTES_MAX)?;
+    if !text.is_ascii() {
+        let plain: String = text.nfkd().flat_map(char::to_lowercase).collect();
+        return WORDS.get(plain.as_str()).copied();
+    }
+    small.copy_from_slice(text.as_bytes());
+    small.make_ascii_lowercase();
+    let (index, bit) = place_in_sieve(small);
+    if SIEVE.get(index).is_none_or(|bits| bits & bit == 0) {
         return None;
     }
-    if text.bytes().all(|byte| byte.is_ascii_lowercase()) {
-        return WORDS.get(text).copied();
-    }
-    let plain: String = text.nfkd().flat_map(char::to_lowercase).collect();
-    WORDS.get(plain.as_str()).copied()
+    WORDS.get(std::str::from_utf8(small).ok()?).copied()
+}
+
+/// Returns the index and the bit of a word in [`SIEVE`].
+fn place_in_sieve(word: &[u8]) -> (usize, u64) {
+    /// Of FNV-1a, which mixes upwards: the highest bits are taken.
+    const PRIME: u64 = 0x0000_0100_0000_01b3;
+    let hash = word.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(PRIME));
+    let place = hash.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (u64::BITS - SIEVE_BITS);
+    ((place / u64::from(u64::BITS)) as usize, 1 << (place % u64::from(u64::BITS)))
 }
 
 /// Tells whether words are 12, 15, 18, 21 or 24 of one list with the right checksum.
@@ -97,11 +125,26 @@ pub fn repair_bip39(value: &[u8]) -> Option<Vec<u8>> {
 pub fn around(text: &str, at: usize) -> Option<Range<usize>> {
     let far = text.ceil_char_boundary(at.saturating_sub(WORD_BYTES_MAX));
     let near = text.ceil_char_boundary(at + WORD_BYTES_MAX);
+    if let Some(word) = ascii_around(text.as_bytes(), at, far..near) {
+        return Some(word);
+    }
     let (before, behind) = (text.get(far..at)?, text.get(at..near)?);
     let end = at + behind.find(|sign| !is_of_word(sign)).unwrap_or(behind.len());
     let start = far + before.trim_end_matches(is_of_word).len();
     let word = text.get(start..end)?.trim_start_matches(|sign: char| !sign.is_alphabetic());
     (!word.is_empty()).then_some(end - word.len()..end)
+}
+
+/// Returns the word that a letter at a place belongs to, within bounds, if it is of ASCII and so is what stands beside it.
+fn ascii_around(text: &[u8], at: usize, bounds: Range<usize>) -> Option<Range<usize>> {
+    let (before, behind) = (text.get(bounds.start..at)?, text.get(at..bounds.end)?);
+    let is_other = |byte: &u8| !byte.is_ascii_alphabetic();
+    let first = before.iter().rposition(is_other);
+    let last = behind.iter().position(is_other);
+    let ends = [first.and_then(|at| before.get(at)), last.and_then(|at| behind.get(at))];
+    let is_plain = last != Some(0) && ends.into_iter().flatten().all(u8::is_ascii);
+    let start = bounds.start + first.map_or(0, |first| first + 1);
+    is_plain.then_some(start..at + last.unwrap_or(behind.len()))
 }
 
 /// Tells whether a character belongs to a word: a letter, or what is written over one.

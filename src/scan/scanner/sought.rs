@@ -10,6 +10,7 @@ use std::ops::Range;
 use crate::scan::confirm::Field;
 use crate::scan::engine::EngineFault;
 use crate::scan::engine::Run;
+use crate::scan::spelling;
 use crate::scan::threat::DetectorId;
 use crate::scan::threat::DetectorSet;
 use crate::scan::words::WordEnds;
@@ -99,7 +100,7 @@ impl Scanner {
 
 /// Tells whether many of a text's bytes are digits.
 fn is_of_numbers(text: &[u8]) -> bool {
-    text.iter().filter(|byte| byte.is_ascii_digit()).count() * DIGITS_SHARE >= text.len()
+    spelling::digits(text) * DIGITS_SHARE >= text.len()
 }
 
 /// Returns runs by their groups, those of a group in the order they came in.

@@ -2,8 +2,9 @@
 //!
 //! In: a text. Out: what its rows say, in each base that enough numbers side by side are written in. A word beside a row
 //! may look like one of them, as `bad` does, or the end of `see`: what does not fit ends a row and spoils none. A row that
-//! says mostly letters is a text. One of digits and signs may be a card number, or a table of measures that happen to be
-//! numbers of characters: it is read for what is not there by chance.
+//! says mostly letters is a text, and so is a longer one of nothing but what can be seen, if it is written in bits or with
+//! the letters of hexadecimal, as no table is. One of digits and signs may be a card number, or a table of measures that
+//! happen to be numbers of characters: it is read for what is not there by chance.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -23,6 +24,11 @@ const BITS: usize = 8;
 const COUNTED_BYTES: usize = 128;
 /// The share of characters that can be seen from which numbers are read, in percent.
 const SEEN_PERCENT_MIN: usize = 75;
+
+/// The fewest numbers of a row of nothing but what can be seen that is no table.
+const WRITTEN_MIN: usize = 24;
+/// The share of letters it has, in percent: keys have fewer than words.
+const WRITTEN_LETTERS_PERCENT_MIN: usize = 40;
 
 /// What the numbers of a row are written in.
 #[derive(Clone, Copy)]
@@ -73,7 +79,7 @@ pub(super) fn read(text: &[u8], found: &mut Vec<Spelt>) {
     for run in stretches(text, NUMBERS_MIN * BITS, |byte| matches!(byte, b'0' | b'1')) {
         let bits = text.get(run.clone()).unwrap_or_default();
         let byte = |bits: &[u8]| bits.iter().fold(0, |byte, bit| byte << 1 | (bit & 1));
-        rows.add(bits.chunks_exact(BITS).map(byte).collect(), run);
+        rows.add(Base::Binary, bits.chunks_exact(BITS).map(byte).collect(), run);
     }
     let fit = |byte: u8| byte.is_ascii_hexdigit() || byte == b'x' || parts_numbers(byte);
     for run in stretches(text, NUMBERS_MIN * 3 - 1, fit) {
@@ -113,7 +119,7 @@ fn numbers(text: &[u8], run: Range<usize>) -> impl Iterator<Item = Number<'_>> {
 }
 
 /// Returns how many digits a text has.
-fn digits(text: &[u8]) -> usize {
+pub(in crate::scan) fn digits(text: &[u8]) -> usize {
     // Counted in a byte, many at a time, and few enough for it.
     let count = |part: &[u8]| part.iter().fold(0_u8, |count, byte| count + u8::from(byte.is_ascii_digit()));
     text.chunks(COUNTED_BYTES).map(|part| usize::from(count(part))).sum()
@@ -136,6 +142,16 @@ impl Base {
         };
         let digits = std::str::from_utf8(digits).ok().filter(|_| fits)?;
         u8::from_str_radix(digits, radix).ok()
+    }
+
+    /// Tells whether numbers written in the base are those of a text, if all of them can be seen: two or three decimal
+    /// digits may be counts and measures, whatever base has such digits.
+    fn writes(self, bytes: &[u8]) -> bool {
+        match self {
+            Self::Binary => true,
+            Self::Hexadecimal => bytes.iter().any(|byte| byte & 0xf > 9),
+            Self::Octal | Self::Decimal => false,
+        }
     }
 }
 
@@ -162,21 +178,21 @@ impl Row {
             self.end_part(rows);
         }
         self.before_colon = 0;
-        rows.add(std::mem::take(&mut self.bytes), self.place.clone());
+        rows.add(self.base, std::mem::take(&mut self.bytes), self.place.clone());
     }
 
     /// Adds what stands behind the last colon: what is before it may count lines, and would be glued to a value.
     fn end_part(&self, rows: &mut Rows) {
         let part = self.bytes.get(self.before_colon..).unwrap_or_default();
         if part.len() >= NUMBERS_MIN {
-            rows.add(part.to_vec(), self.behind_colon..self.place.end);
+            rows.add(self.base, part.to_vec(), self.behind_colon..self.place.end);
         }
     }
 }
 
 impl Rows {
     /// Adds what the numbers at a place stand for, if enough of it can be seen.
-    fn add(&mut self, bytes: Vec<u8>, place: Range<usize>) {
+    fn add(&mut self, base: Base, bytes: Vec<u8>, place: Range<usize>) {
         if bytes.len() < NUMBERS_MIN {
             return;
         }
@@ -189,7 +205,12 @@ impl Rows {
             return;
         }
         let is_letter = |byte: &u8| byte.is_ascii_alphabetic() || *byte == b' ';
-        let is_text = are(LETTERS_PERCENT_MIN, is_letter) && self.places.insert((place.start, place.end));
+        let is_written = || {
+            let is_long = bytes.len() >= WRITTEN_MIN && base.writes(&bytes);
+            is_long && are(100, is_seen) && are(WRITTEN_LETTERS_PERCENT_MIN, is_letter)
+        };
+        let is_text = (are(LETTERS_PERCENT_MIN, is_letter) || is_written())
+            && self.places.insert((place.start, place.end));
         let found = if is_text { &mut self.texts } else { &mut self.bare };
         add(Spelling::Numbers, bytes, place, found);
     }
@@ -256,6 +277,24 @@ mod tests {
         }
         let text = written("4539578763621486", |byte| format!("\\{byte:03o}"), "");
         assert!(said(&text).contains(&("4539578763621486".to_owned(), false)), "{text}");
+    }
+
+    #[test]
+    fn a_longer_row_of_bits_or_pairs_that_can_be_seen_is_a_text() {
+        let key = "api_key=9f86d081884c7d659a2feaa0c55ad015";
+        for (number, is_text) in BASES.into_iter().zip([false, true, true, false, true]) {
+            let text = format!("Use {} now", written(key, number, " "));
+            let said = said(&text);
+            assert!(said.iter().any(|it| it.0 == key && it.1 == is_text), "{text}: {said:?}");
+        }
+        let glued = said(&written(key, |byte| format!("{byte:08b}"), ""));
+        assert_eq!(glued, [(key.to_owned(), true)]);
+        for table in [
+            "45 67 54 47 66 73 49 51 69 71 44 58 65 72 46 57 48 56 68 70 74 75 41 52 53 55",
+            "41 6b 20 33 32 31 30 39 38 37 2d 2e 2f 2a 23 24 25 26 27 28 29 2b 2c 3a 3b 3c",
+        ] {
+            assert!(said(table).iter().all(|it| !it.1), "{table}");
+        }
     }
 
     #[test]

@@ -52,7 +52,12 @@ struct Row {
 
 /// Returns what reads the phrases of a text.
 pub(super) fn read(text: &[u8]) -> Phrases<'_> {
-    Phrases { chunks: text.utf8_chunks(), part: "", base: 0, next: 0, at: 0 }
+    // Nearly every text is UTF-8, which is faster told of all of it.
+    let (part, rest) = match std::str::from_utf8(text) {
+        Ok(part) => (part, &text[text.len()..]),
+        Err(_) => ("", text),
+    };
+    Phrases { chunks: rest.utf8_chunks(), part, base: 0, next: 0, at: 0 }
 }
 
 impl Iterator for Phrases<'_> {
