@@ -56,7 +56,7 @@
 //! spellings (the list is in the README). A cipher that moves or mirrors letters is told by how often each letter occurs in a part of 24
 //! letters and three words: of the parts of 600 English attacks, each in three ciphers, 97 % were told and undone, and 8 of 17,704 harmless
 //! parts were taken for one, which costs a reading. Secrets and personal data are looked for in exact codes (Base32, Ascii85,
-//! quoted-printable, gzip, numbers), orders in all. A key whose detector says how it begins (`heads` in its pack) is
+//! quoted-printable, gzip, numbers) and in strings that a program puts together, orders in all. A key whose detector says how it begins (`heads` in its pack) is
 //! found in ROT13 and backwards as well; a password, or a key without such a beginning, is not.
 //!
 //! The operator's own instructions defend themselves in the words of attacks: what the model and the patterns find in a system prompt is
@@ -148,5 +148,6 @@
 //! look-alikes it does not see. What takes it beyond the time for scanning meets the fail mode. A request that is harmless but for its place (in a mail, a table, a tool's answer) is not
 //! seen; a head that was trained for such requests did not find them on sources it had not learnt from, so it was left out.
 //!
-//! Nothing puts together what is parted over variables and pieces of code. A key letter by letter, in Morse, or in another cipher than
-//! ROT13 is not found.
+//! Strings are put together by operators, by the ends of lines, by joining a list with nothing between, and by their names; what
+//! a function makes of them, or a loop, is not known. In answers they are not put together. A key letter by letter, in Morse, or in
+//! another cipher than ROT13 is not found.

@@ -1,4 +1,4 @@
-//! Other ways to spell a text: ciphers, codes, letters apart, letters turned round.
+//! Other ways to spell a text: ciphers, codes, letters apart, letters turned round, strings put together.
 //!
 //! In: a whole text. Out: readings of it, of its tables, and of what is encoded in it, each with the way back to the bytes
 //! it was made from. A reading is only made where its mark occurs: letters as frequent as in no language, a word of an
@@ -38,6 +38,7 @@ mod marks;
 mod numbers;
 mod phrase;
 mod sign;
+mod strings;
 mod trust;
 mod unescaped;
 mod wide;
@@ -69,6 +70,8 @@ pub struct Searched {
 pub struct Readings {
     /// Those of each piece of the text that has any.
     pieces: Vec<(Range<usize>, Vec<Spelt>)>,
+    /// Those of its canonical view, if it is one piece and has one.
+    canonical: Option<Box<Self>>,
 }
 
 /// A reading of a text.
@@ -115,7 +118,7 @@ impl Scanner {
         if !self.spelling_marks()?.of(text)?.is_empty() {
             return Ok(true);
         }
-        if sign::unfilled(text).is_some() || has_table(text) {
+        if sign::unfilled(text).is_some() || has_table(text) || strings::are_joined(text) {
             return Ok(true);
         }
         match code::readings(text) {
@@ -179,8 +182,12 @@ impl Scanner {
     ) -> Result<Searched, ScanFault> {
         let (plain, mut readings) = (found.len(), Readings::default());
         for piece in pieces(text.len()) {
-            let spelt = self.scan_piece(text, piece.clone(), wanted, &mut found)?;
-            readings.push(piece, spelt);
+            let of_piece = self.scan_piece(text, piece.clone(), wanted, &mut found)?;
+            if piece.len() == text.len() {
+                readings = of_piece;
+            } else {
+                of_piece.pieces.into_iter().for_each(|(_, spelt)| readings.push(piece.clone(), spelt));
+            }
         }
         self.scan_columns(text, wanted, &mut found)?;
         self.scan_hidden(text, wanted, &mut found)?;
@@ -219,23 +226,26 @@ impl Scanner {
     }
 
     /// Adds what is found in the other spellings of a piece of a text, and of what is encoded in it; returns those of the
-    /// piece itself.
+    /// piece and of its canonical view.
     fn scan_piece(
         &self,
         text: &[u8],
         piece: Range<usize>,
         wanted: &DetectorSet,
         found: &mut Vec<Finding>,
-    ) -> Result<Vec<Spelt>, ScanFault> {
+    ) -> Result<Readings, ScanFault> {
         let part = text.get(piece.clone()).unwrap_or_default();
         let in_text = |range: Range<usize>| range.start + piece.start..range.end + piece.start;
-        let readings =
-            self.scan_readings(part, wanted, |finding| found.push(placed(finding, None, in_text)))?;
+        let spelt = self.scan_readings(part, wanted, |finding| found.push(placed(finding, None, in_text)))?;
+        let mut readings = Readings::of_piece(part, spelt);
         for (encoding, view) in encoded(part) {
             let in_text = |range: Range<usize>| in_text(view.source_range(range));
-            self.scan_readings(view.bytes(), wanted, |finding| {
+            let spelt = self.scan_readings(view.bytes(), wanted, |finding| {
                 found.push(placed(finding, Some(encoding), in_text));
             })?;
+            if encoding == Encoding::Canonical {
+                readings.canonical = Some(Box::new(Readings::of_piece(view.bytes(), spelt)));
+            }
         }
         Ok(readings)
     }
@@ -288,6 +298,18 @@ impl Readings {
             made.push(piece, readings.unwrap_or_default());
         }
         made
+    }
+
+    /// Returns those of a text that is one piece.
+    fn of_piece(text: &[u8], readings: Vec<Spelt>) -> Self {
+        let mut made = Self::default();
+        made.push(0..text.len(), readings);
+        made
+    }
+
+    /// Returns those of the text's canonical view, if they were made with the others.
+    pub(super) fn canonical(&self) -> Option<&Self> {
+        self.canonical.as_deref()
     }
 
     fn push(&mut self, piece: Range<usize>, readings: Vec<Spelt>) {
@@ -394,6 +416,7 @@ fn pieces(length: usize) -> impl Iterator<Item = Range<usize>> {
 fn readings(text: &[u8], marks: &Marks) -> Result<Vec<Spelt>, ScanFault> {
     let mut found = code::readings(text)?;
     found.extend(unfilled(text));
+    found.extend(strings::read(text));
     for Marked { mark, is_of_key } in marks.of(text)? {
         let known = found.len();
         match mark {

@@ -95,6 +95,8 @@ pub enum Spelling {
     Fillers,
     /// The numbers of characters: binary, octal, decimal or hexadecimal.
     Numbers,
+    /// Strings that a program puts together.
+    Joined,
 }
 
 /// The steps that were undone, outermost first; empty for plain text.
@@ -290,6 +292,7 @@ impl Spelling {
             Self::Braille => "braille",
             Self::Fillers => "fillers",
             Self::Numbers => "numbers",
+            Self::Joined => "joined",
         }
     }
 
@@ -300,7 +303,8 @@ impl Spelling {
     pub fn is_exact(self) -> bool {
         match self {
             Self::Base32 | Self::Ascii85 | Self::QuotedPrintable | Self::Numbers => true,
-            Self::Gzip | Self::Deflate | Self::Grouped | Self::Utf16 | Self::Braille | Self::Fillers => true,
+            Self::Gzip | Self::Deflate | Self::Grouped | Self::Utf16 | Self::Braille => true,
+            Self::Fillers | Self::Joined => true,
             Self::Caesar | Self::Reversed | Self::Spaced | Self::Leet | Self::Morse => false,
         }
     }

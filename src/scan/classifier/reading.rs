@@ -111,7 +111,8 @@ impl Asked<'_> {
         told = worst(told, self.read_together(text))?;
         told = rather_plain(told, self.read_spelt(text, made, depth, budget))?;
         if let Some(view) = &canonical {
-            let spelt = self.read_spelt(view.bytes(), None, depth, budget);
+            let made = made.and_then(Readings::canonical);
+            let spelt = self.read_spelt(view.bytes(), made, depth, budget);
             told = rather_plain(told, spelt.map(|told| told.map(|told| told.within(text, view))))?;
         }
         worst(told, self.read_within(text, depth, budget))

@@ -50,7 +50,8 @@ impl Spelt {
             | Spelling::Utf16
             | Spelling::Braille
             | Spelling::Fillers
-            | Spelling::Numbers => Trust::All,
+            | Spelling::Numbers
+            | Spelling::Joined => Trust::All,
         }
     }
 

@@ -13,6 +13,7 @@ mod frames;
 mod growing;
 mod hidden;
 mod images;
+mod joined;
 mod layer2;
 mod live;
 mod memo;
