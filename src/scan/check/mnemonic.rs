@@ -82,7 +82,8 @@ pub fn word(text: &str) -> Option<Word> {
 fn place_in_sieve(word: &[u8]) -> (usize, u64) {
     /// Of FNV-1a, which mixes upwards: the highest bits are taken.
     const PRIME: u64 = 0x0000_0100_0000_01b3;
-    let hash = word.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(PRIME));
+    let hash =
+        word.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(PRIME));
     let place = hash.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (u64::BITS - SIEVE_BITS);
     ((place / u64::from(u64::BITS)) as usize, 1 << (place % u64::from(u64::BITS)))
 }
