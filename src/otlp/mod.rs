@@ -38,7 +38,7 @@ use self::client::CollectorClient;
 use self::config::OtlpConfig;
 pub use self::facts::Facts;
 use self::meter::GenAi;
-use self::trace::Sampling;
+pub use self::trace::Sampling;
 pub use self::trace::Trace;
 use crate::document::secret::SecretPlace;
 use crate::telemetry::lifecycle::Reached;

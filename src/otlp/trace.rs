@@ -21,6 +21,8 @@ const PARENT: &str = "traceparent";
 const STATE: &str = "tracestate";
 /// The longest `tracestate` that is passed on: as much as everybody has to (section 3.3.1.5), and no more.
 const STATE_BYTES_MAX: usize = 512;
+/// How long the version, the trace, the span and the flags are in a `traceparent` (section 3.2.2), in hexadecimal.
+const PARENT_PARTS: [usize; 4] = [2, 32, 16, 2];
 
 /// The place of one exchange in a trace.
 #[derive(Clone, Debug)]
@@ -35,14 +37,16 @@ pub struct Trace {
 
 /// Which traces are sent.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Sampling {
-    pub(super) trust_caller: bool,
-    pub(super) percent: u8,
+pub struct Sampling {
+    /// Whether the trace of a caller is followed.
+    pub trust_caller: bool,
+    /// Of a hundred traces that begin here, how many are sent.
+    pub percent: u8,
 }
 
 impl Trace {
     /// Returns the place of an exchange whose request has these headers.
-    pub(super) fn begin(headers: &HeaderMap, sampling: Sampling) -> Self {
+    pub fn begin(headers: &HeaderMap, sampling: Sampling) -> Self {
         let parent = sampling.trust_caller.then(|| told(headers)).flatten();
         let ids = RandomIdGenerator::default();
         let (trace, flags, state) = match &parent {
@@ -94,6 +98,9 @@ impl Sampling {
 fn told(headers: &HeaderMap) -> Option<SpanContext> {
     let mut parents = headers.get_all(PARENT).iter();
     let (parent, None) = (parents.next()?, parents.next()) else { return None };
+    if !is_parent(parent.as_bytes().trim_ascii()) {
+        return None;
+    }
     let mut told = HeaderMap::from_iter([(HeaderName::from_static(PARENT), parent.clone())]);
     // A list may be told in several fields.
     let states = headers.get_all(STATE).iter().map(|state| state.as_bytes().trim_ascii());
@@ -104,6 +111,20 @@ fn told(headers: &HeaderMap) -> Option<SpanContext> {
         TraceContextPropagator::new().extract_with_context(&Context::new(), &HeaderExtractor(&told));
     let told = context.span().span_context().clone();
     told.is_valid().then(|| with_bounded_state(told))
+}
+
+/// Tells whether a `traceparent` has the form of its version; later ones than ours may say more. A short number is another
+/// one to whoever fills it up at its other end.
+fn is_parent(text: &[u8]) -> bool {
+    let parts: Vec<&[u8]> = text.split(|byte| *byte == b'-').collect();
+    let is_whole = match parts.len().checked_sub(PARENT_PARTS.len()) {
+        None => false,
+        Some(0) => true,
+        Some(_) => parts.first().is_some_and(|version| *version != b"00"),
+    };
+    let is_hex = |byte: &u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+    let fits = |(part, length): (&&[u8], usize)| part.len() == length && part.iter().all(is_hex);
+    is_whole && parts.iter().zip(PARENT_PARTS).all(fits)
 }
 
 /// Leaves out what other systems tell of a trace where it is too long: each span would carry it.
@@ -146,10 +167,20 @@ mod tests {
     fn what_cannot_be_read_or_is_not_trusted_begins_a_trace() {
         let unsampled = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-00";
         assert!(!Trace::begin(&headers(unsampled), sampling(true, 100)).is_sampled());
-        for (parent, trust) in [(CALLER, false), ("00-zz-00-01", true), ("", true), ("00-0-0-0", true)] {
+        let (short, signed) = (CALLER.replace("-4bf9", "-"), CALLER.replace("-4", "-+"));
+        let (more, last) = (format!("{CALLER}-0"), format!("{CALLER}-"));
+        let unread = ["00-zz-00-01", "", "00-0-0-0", "00-1-1-01", &short, &signed, &more, &last];
+        for (parent, trust) in unread.map(|parent| (parent, true)).into_iter().chain([(CALLER, false)]) {
             let trace = Trace::begin(&headers(parent), sampling(trust, 100));
             assert!(trace.parent.is_none() && trace.is_sampled(), "{parent}");
             assert!(!Trace::begin(&headers(parent), sampling(trust, 0)).is_sampled());
+        }
+    }
+
+    #[test]
+    fn a_later_version_may_say_more() {
+        for parent in [CALLER.replacen("00", "cc", 1), CALLER.replacen("00", "cc", 1) + "-what"] {
+            assert!(Trace::begin(&headers(&parent), sampling(true, 0)).parent.is_some(), "{parent}");
         }
     }
 

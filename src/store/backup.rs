@@ -276,6 +276,9 @@ pub fn restore(
     let (mut batch, mut waiting) = (Batch::default(), 0);
     read(path, |line| match line {
         Line::Record { table, key, value } => {
+            if table.is_empty() || table.contains('\0') {
+                return Err(BackupError::Damaged { line: 0, what: "it names a table that no store has" });
+            }
             batch.put(&table, decoded(&key)?, decoded(&value)?);
             waiting += 1;
             if waiting == BATCH_RECORDS {
@@ -376,7 +379,10 @@ fn read(path: &Path, mut each: impl FnMut(Line) -> Result<(), BackupError>) -> R
             _ => return Err(damaged("it is out of place")),
         }
         digest.update(&text);
-        each(line)?;
+        each(line).map_err(|error| match error {
+            BackupError::Damaged { what, .. } => damaged(what),
+            other => other,
+        })?;
     }
 }
 
@@ -401,11 +407,57 @@ fn put(folder: &Path, name: &str, mode: u32, offset: u64, piece: &[u8]) -> Resul
     }
     let file = OpenOptions::new().write(true).create(true).truncate(false).mode(mode & 0o700).open(&path);
     let mut file = file.map_err(wrong)?;
-    file.seek(io::SeekFrom::Start(offset)).map_err(wrong)?;
+    // A piece far behind the others would leave a hole as large as it says.
+    if file.seek(io::SeekFrom::End(0)).map_err(wrong)? != offset {
+        return Err(BackupError::Damaged { line: 0, what: "it is a piece of a file, and out of its order" });
+    }
     file.write_all(piece).map_err(wrong)?;
     file.sync_data().map_err(wrong)
 }
 
 fn hex(digest: Sha256) -> String {
     digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Restores a backup that holds these lines behind its head.
+    fn restored(lines: &[Line]) -> Result<bool, BackupError> {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("one.backup");
+        let mut out = Hashed { out: Vec::new(), digest: Sha256::new() };
+        let (version, made_at) = ("0.1.0".to_owned(), "2026-01-01T00:00:00Z".to_owned());
+        out.line(&Line::PortcullisBackup { format: FORMAT, version, made_at }).unwrap();
+        lines.iter().for_each(|line| out.line(line).unwrap());
+        let records = lines.iter().filter(|line| matches!(line, Line::Record { .. })).count() as u64;
+        let sha256 = hex(out.digest.clone());
+        out.line(&Line::End { records, files: 1, sha256 }).unwrap();
+        std::fs::write(&path, out.out).unwrap();
+        restore(&path, &folder.path().join("state"), |_| Ok(true))
+    }
+
+    #[test]
+    fn what_no_program_writes_is_refused_and_named_by_its_line() {
+        let piece = |offset: u64| {
+            let (path, data) = ("audit/one.segment".to_owned(), BASE64.encode("abc"));
+            Line::File { path, mode: 0o600, offset, data }
+        };
+        let record = |table: &str, key: &str| {
+            let (table, key) = (table.to_owned(), key.to_owned());
+            Line::Record { table, key, value: String::new() }
+        };
+        assert!(restored(&[piece(0), record("keys", "YQ=="), piece(3)]).unwrap());
+        for lines in [
+            [piece(0), piece(1 << 40)],
+            [piece(0), piece(0)],
+            [record("keys", "YQ=="), record("", "YQ==")],
+            [record("keys", "YQ=="), record("keys\0", "YQ==")],
+            [record("keys", "YQ=="), record("keys", "no base64")],
+        ] {
+            let told = restored(&lines).unwrap_err();
+            assert!(matches!(told, BackupError::Damaged { line: 3, .. }), "{told}");
+        }
+    }
 }

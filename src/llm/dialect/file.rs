@@ -45,6 +45,7 @@ use super::lane::SoundRule;
 use super::paths::PartRule;
 use super::paths::Paths;
 use super::pattern::PathPattern;
+use super::pattern::Wanted;
 use super::usage::UsageFile;
 use crate::llm::json::folded_hash;
 use crate::llm::stream::StreamFormat;
@@ -408,6 +409,9 @@ impl Reader<'_> {
 
     fn text_rule(&mut self, written: TextFile, by_role_allowed: bool) -> TextRule {
         let mut pattern = written.at.as_ref().map(|at| self.pattern(at)).unwrap_or_default();
+        // One value is asked: what goes on behind it could not be told from it.
+        let at = written.at.as_ref().filter(|_| pattern.steps.last() == Some(&Wanted::Below));
+        at.into_iter().for_each(|at| self.fault(Some(at.span()), DialectProblem::PathPattern));
         let asked_at = pattern.steps.len();
         pattern.steps.extend(self.pattern(&written.text).steps);
         let channel = written.channel.map_or(RuleChannel::ByRole, RuleChannel::Fixed);

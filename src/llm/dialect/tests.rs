@@ -432,10 +432,13 @@ fn every_fault_of_a_file_is_told_with_its_line() {
     let broken = format!(
         "{header}[[text]]\ntext = \"a..b\"\n[[lane]]\nname = \"l\"\nchannel = \"user\"\npath = \"a[\"\n"
     );
+    let below = format!("{header}[[text]]\nat = \"a.**\"\ntext = \"b\"\nchannel = \"user\"\n");
     let unknown = format!("{header}colour = \"red\"\n");
-    let faults = Dialects::overlaid(&[("b.toml".into(), broken), ("u.toml".into(), unknown)]).unwrap_err();
+    let files = [("b.toml", broken), ("d.toml", below), ("u.toml", unknown)];
+    let faults = Dialects::overlaid(&files.map(|(file, text)| (file.into(), text))).unwrap_err();
     let places: Vec<(&str, Option<usize>)> = faults.iter().map(|fault| (&*fault.file, fault.line)).collect();
-    assert_eq!(places, [("b.toml", Some(7)), ("b.toml", Some(7)), ("b.toml", Some(11)), ("u.toml", Some(6))]);
+    let lines = [("b.toml", 7), ("b.toml", 7), ("b.toml", 11), ("d.toml", 7), ("u.toml", 6)];
+    assert_eq!(places, lines.map(|(file, line)| (file, Some(line))));
     assert!(
         faults[1].to_string().starts_with("b.toml:7: rule by role")
             || faults[0].to_string().contains("rule by role")

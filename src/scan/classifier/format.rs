@@ -52,7 +52,8 @@ pub fn read(file: &[u8]) -> Result<Linear, FormatFault> {
     let table = numbers.weights(1 << bits, HEADS)?;
     let read = Linear { weights: Weights { bits, table, scales, biases }, lexicon, stack, levels };
     // Finite numbers may be so large that what is reckoned with them is none: such a model would never report.
-    if !scales.iter().chain(&biases).chain(&read.stack.weights).all(|number| number.abs() <= NUMBER_MAX) {
+    let stacked = read.stack.weights.iter().chain(&read.stack.signals);
+    if !scales.iter().chain(&biases).chain(stacked).all(|number| number.abs() <= NUMBER_MAX) {
         return Err(FormatFault::Bounds("a number"));
     }
     Ok(read)
@@ -127,9 +128,13 @@ mod tests {
             file.extend(zstd::bulk::compress(numbers, 1).unwrap());
             read(&file).unwrap_err()
         };
-        let mut vast = small();
+        let (mut vast, mut loud) = (small(), small());
         vast.weights.scales[1] = f32::MAX;
-        assert!(matches!(read(&write(&vast).unwrap()), Err(FormatFault::Bounds(_))));
+        // Two findings of each kind would be worth no number.
+        loud.stack.signals = [f32::MAX, f32::MIN];
+        for model in [vast, loud] {
+            assert!(matches!(read(&write(&model).unwrap()), Err(FormatFault::Bounds(_))));
+        }
         assert!(matches!(refused(&[]), FormatFault::Short));
         assert!(matches!(refused(&[255; 64]), FormatFault::Bounds(_)));
         let whole = zstd::bulk::decompress(&file[4..], 1 << 20).unwrap();

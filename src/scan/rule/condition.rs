@@ -1,8 +1,9 @@
 //! The only home of the CEL interpreter: conditions, what they may say, and what they are asked about.
 //!
-//! A condition is compiled once. It is bounded: its source is short, it walks lists at most
-//! [`NESTING_MAX`] deep, the lists have at most [`FACTS_MAX`](super::fact::FACTS_MAX) entries and the first of each kind,
-//! and it has no regular expressions. It sees what was found, never the text it was found in.
+//! A condition is compiled once. It is bounded: its source is short, no more than [`DEPTH_MAX`] of its parts stand in one
+//! another, it walks lists at most [`NESTING_MAX`] deep, the lists have at most [`FACTS_MAX`](super::fact::FACTS_MAX)
+//! entries and the first of each kind, and it has no regular expressions. It sees what was found, never the text it was
+//! found in.
 
 use std::collections::BTreeSet;
 use std::collections::HashMap;
@@ -34,6 +35,10 @@ pub const CONDITION_BYTES_MAX: usize = 4096;
 
 /// How deep lists may be walked within the walk of a list.
 pub const NESTING_MAX: usize = 2;
+
+/// How many parts may stand in one another, those that walks of lists are made of included: each takes room on the stack
+/// where it is evaluated, and of a sum every term stands in the one behind it.
+pub const DEPTH_MAX: usize = 128;
 
 /// What a condition may name, beside the variables that it introduces itself.
 pub const VARIABLES: [&str; 15] = [
@@ -89,6 +94,9 @@ pub enum ConditionFault {
     /// It walks lists within lists within lists.
     #[error("walks lists more than {NESTING_MAX} deep")]
     TooDeep,
+    /// More of its parts stand in one another than [`DEPTH_MAX`].
+    #[error("has more than {DEPTH_MAX} parts in one another, as every term of a sum is in the next")]
+    TooNested,
     /// It could not be evaluated.
     #[error("cannot be evaluated: {reason}")]
     Evaluation {
@@ -212,11 +220,22 @@ fn place_of(value: &Value) -> Option<usize> {
 #[derive(Default)]
 struct Limits {
     own: Vec<String>,
+    depth: usize,
     looks_back: bool,
 }
 
 impl Limits {
-    fn check(&mut self, expression: &IdedExpr, depth: usize) -> Result<(), ConditionFault> {
+    fn check(&mut self, expression: &IdedExpr, walks: usize) -> Result<(), ConditionFault> {
+        if self.depth == DEPTH_MAX {
+            return Err(ConditionFault::TooNested);
+        }
+        self.depth += 1;
+        let checked = self.parts(expression, walks);
+        self.depth -= 1;
+        checked
+    }
+
+    fn parts(&mut self, expression: &IdedExpr, walks: usize) -> Result<(), ConditionFault> {
         match &expression.expr {
             Expr::Unspecified | Expr::Literal(_) => Ok(()),
             Expr::Ident(name) if self.own.contains(name) => Ok(()),
@@ -226,35 +245,35 @@ impl Limits {
             }
             Expr::Ident(name) => Err(ConditionFault::Unknown { name: name.clone() }),
             Expr::Call(call) => {
-                call.target.iter().try_for_each(|target| self.check(target, depth))?;
-                call.args.iter().try_for_each(|arg| self.check(arg, depth))
+                call.target.iter().try_for_each(|target| self.check(target, walks))?;
+                call.args.iter().try_for_each(|arg| self.check(arg, walks))
             }
-            Expr::Select(select) => self.check(&select.operand, depth),
-            Expr::List(list) => list.elements.iter().try_for_each(|element| self.check(element, depth)),
-            Expr::Map(map) => map.entries.iter().try_for_each(|entry| self.entry(&entry.expr, depth)),
-            Expr::Struct(made) => made.entries.iter().try_for_each(|entry| self.entry(&entry.expr, depth)),
+            Expr::Select(select) => self.check(&select.operand, walks),
+            Expr::List(list) => list.elements.iter().try_for_each(|element| self.check(element, walks)),
+            Expr::Map(map) => map.entries.iter().try_for_each(|entry| self.entry(&entry.expr, walks)),
+            Expr::Struct(made) => made.entries.iter().try_for_each(|entry| self.entry(&entry.expr, walks)),
             Expr::Comprehension(walk) => {
-                if depth == NESTING_MAX {
+                if walks == NESTING_MAX {
                     return Err(ConditionFault::TooDeep);
                 }
-                self.check(&walk.iter_range, depth)?;
+                self.check(&walk.iter_range, walks)?;
                 let before = self.own.len();
                 self.own.extend([walk.iter_var.clone(), walk.accu_var.clone()]);
                 self.own.extend(walk.iter_var2.clone());
                 let inner = [&walk.accu_init, &walk.loop_cond, &walk.loop_step, &walk.result];
-                let checked = inner.into_iter().try_for_each(|part| self.check(part, depth + 1));
+                let checked = inner.into_iter().try_for_each(|part| self.check(part, walks + 1));
                 self.own.truncate(before);
                 checked
             }
         }
     }
 
-    fn entry(&mut self, entry: &EntryExpr, depth: usize) -> Result<(), ConditionFault> {
+    fn entry(&mut self, entry: &EntryExpr, walks: usize) -> Result<(), ConditionFault> {
         match entry {
-            EntryExpr::StructField(field) => self.check(&field.value, depth),
+            EntryExpr::StructField(field) => self.check(&field.value, walks),
             EntryExpr::MapEntry(entry) => {
-                self.check(&entry.key, depth)?;
-                self.check(&entry.value, depth)
+                self.check(&entry.key, walks)?;
+                self.check(&entry.value, walks)
             }
         }
     }

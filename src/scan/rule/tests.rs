@@ -120,6 +120,13 @@ fn conditions_are_bounded_and_know_their_words() {
     assert_eq!(condition(&format!("'{}' == ''", "x".repeat(5000))), ConditionFault::TooLong);
     let deep = "findings.exists(a, findings.exists(b, findings.exists(c, c.turn == a.turn)))";
     assert_eq!(condition(deep), ConditionFault::TooDeep);
+    let sum = |terms: usize| format!("risk{} > 5", " + 1".repeat(terms));
+    assert_eq!(condition(&sum(1000)), ConditionFault::TooNested);
+    assert!(Condition::compile(&sum(100)).is_ok());
+    assert!(
+        Condition::compile(&["risk > 5"; 300].join(" || ")).is_ok(),
+        "alternatives stand beside one another"
+    );
     assert!(
         Condition::compile("findings.exists(a, findings.exists(b, b.turn == a.turn)) && risk > 5").is_ok()
     );

@@ -64,7 +64,8 @@ fn laid_over_the_defaults(bytes: &[u8], keys: &[&str]) {
     }
 }
 
-fn say(faults: &[impl Display]) {
+/// Faults are told, each in words.
+pub(super) fn say(faults: &[impl Display]) {
     assert!(!faults.is_empty(), "refused without a reason");
     assert!(faults.iter().all(|fault| !fault.to_string().is_empty()));
 }

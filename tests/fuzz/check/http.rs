@@ -10,6 +10,8 @@ use portcullis::admin::head;
 use portcullis::admin::head::HeadLimits;
 use portcullis::llm::media::Media;
 use portcullis::llm::multipart;
+use portcullis::otlp::Sampling;
+use portcullis::otlp::Trace;
 use portcullis::proxy::coding::Coding;
 use portcullis::proxy::coding::CodingLimits;
 use portcullis::proxy::coding::StreamDecoder;
@@ -25,6 +27,10 @@ const CODING_LIMITS: CodingLimits =
 /// Room for what is decoded twice over, its window and its decoder.
 const CODING_ROOM_BYTES: usize = 1 << 20;
 const BOUNDARY: &str = "b0undary";
+const PARENT: &str = "traceparent";
+const STATE: &str = "tracestate";
+/// As much as everybody has to pass on.
+const STATE_BYTES_MAX: usize = 512;
 
 /// A head that is accepted has one meaning.
 pub fn head(raw: &[u8]) {
@@ -59,6 +65,42 @@ fn loosely(raw: &[u8]) -> Option<(Method, Uri, HeaderMap)> {
         headers.append(name, HeaderValue::from_bytes(value.trim_ascii()).ok()?);
     }
     Some((method, uri, headers))
+}
+
+/// A place in a trace is the caller's, or a new one; a provider is told one that everybody reads alike.
+pub fn trace_parent(bytes: &[u8]) {
+    let mut headers = HeaderMap::new();
+    for line in bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
+        let Ok(value) = HeaderValue::from_bytes(line) else { return };
+        headers.append(if line.contains(&b'=') { STATE } else { PARENT }, value);
+    }
+    let (id, told) = placed(&headers, true);
+    let parents: Vec<&[u8]> = headers.get_all(PARENT).iter().map(HeaderValue::as_bytes).collect();
+    if let Some(id) = &id {
+        let is_said = |parent: &[u8]| parent.windows(id.len()).any(|part| part == id.as_bytes());
+        assert!(matches!(parents[..], [parent] if is_said(parent)), "{id} is not what the caller said");
+    }
+    let (id_again, told_again) = placed(&told, true);
+    assert_eq!(id_again, id, "what is told is another trace");
+    assert_eq!(told_again.get(STATE), told.get(STATE), "what is told has another state");
+    assert_ne!(told_again[PARENT], told[PARENT], "two spans have one name");
+    let (own, told) = placed(&headers, false);
+    assert!(own.is_none() && !told.contains_key(STATE), "whom nobody trusts was followed");
+}
+
+/// Returns the id of the trace where it is to be sent, and what a provider is told of it.
+fn placed(headers: &HeaderMap, trust_caller: bool) -> (Option<String>, HeaderMap) {
+    let trace = Trace::begin(headers, Sampling { trust_caller, percent: 0 });
+    let id = trace.sampled().map(|id| format!("{id:032x}"));
+    let mut told = HeaderMap::new();
+    trace.tell(&mut told);
+    let parent = told[PARENT].to_str().expect("it is text");
+    let flags = if id.is_some() { "01" } else { "00" };
+    let parts: Vec<&str> = parent.split('-').collect();
+    assert_eq!(parts.iter().map(|part| part.len()).collect::<Vec<_>>(), [2, 32, 16, 2], "{parent}");
+    assert!(parts[0] == "00" && parts[3] == flags && id.is_none_or(|id| id == parts[1]), "{parent}");
+    assert!(told.get(STATE).is_none_or(|state| (1..=STATE_BYTES_MAX).contains(&state.len())));
+    (trace.sampled().map(|id| format!("{id:032x}")), told)
 }
 
 /// A path that is accepted has one spelling, which names no other place when it is decoded again.

@@ -1,5 +1,6 @@
 //! Who somebody says they are: tokens, key sets, cookies, agents' headers, calls. None of it counts but what was signed.
 
+use std::fs;
 use std::sync::OnceLock;
 
 use base64::Engine;
@@ -10,6 +11,7 @@ use hmac::Mac;
 use http::HeaderMap;
 use http::HeaderName;
 use http::HeaderValue;
+use jiff::Timestamp;
 use portcullis::access::a2a::claims;
 use portcullis::access::a2a::claims::Claim;
 use portcullis::access::a2a::claims::Claims;
@@ -23,6 +25,11 @@ use portcullis::access::jose::SigningKey;
 use portcullis::access::jose::TOKEN_BYTES_MAX;
 use portcullis::access::jose::jwks::JwkSet;
 use portcullis::access::jose::jwks::SET_KEYS_MAX;
+use portcullis::access::license::License;
+use portcullis::access::license::LicenseConfig;
+use portcullis::access::license::Licensing;
+use portcullis::access::license::Standing;
+use portcullis::access::tier::Tier;
 use portcullis::llm::jsonrpc;
 use serde_json::Map;
 use serde_json::Value;
@@ -78,6 +85,48 @@ pub fn key_set(bytes: &[u8]) {
         let set = JwkSet::parse(set.to_string().as_bytes()).expect("it is a set still");
         assert!(set.verify(&signed).is_ok(), "a key beside ours keeps it from being found");
     }
+}
+
+/// A licence that nobody signed entitles to nothing, nor does a key that nobody has; one that was signed says the same
+/// when it is read, and counts in its time.
+pub fn license(bytes: &[u8]) {
+    let now = Timestamp::from_second(1_800_000_000).expect("a moment of 2027");
+    let ours = key().public_pem();
+    assert_community(&standing(bytes, ours.as_bytes(), now));
+    let Ok(written) = serde_json::from_slice::<License>(bytes) else {
+        let claims = json!({ "sub": "a", "tier": "enterprise", "iat": 1_700_000_000, "exp": 1_900_000_000 });
+        let signed = key().sign(&claims, None);
+        return assert_community(&standing(signed.as_bytes(), bytes, now));
+    };
+    // Moments are signed in whole seconds.
+    let whole = serde_json::to_value(&written).expect("a licence is JSON");
+    let license: License = serde_json::from_value(whole).expect("it was a licence");
+    let signed = license.sign(key());
+    if signed.len() > TOKEN_BYTES_MAX {
+        return;
+    }
+    assert_eq!(License::unverified(&signed).as_ref(), Ok(&license), "it says something else");
+    let standing = standing(signed.as_bytes(), ours.as_bytes(), now);
+    let counts = license.agent.is_none() && license.check(now).is_ok();
+    assert_eq!(standing.fault.is_none(), counts, "{:?}", standing.fault);
+    match counts {
+        true => assert_eq!((standing.tier, standing.features), (license.tier, license.features)),
+        false => assert_community(&standing),
+    }
+}
+
+fn assert_community(standing: &Standing) {
+    assert!(standing.fault.is_some(), "a licence without a fault");
+    assert!(standing.tier == Tier::Community && standing.features.is_empty(), "entitled all the same");
+}
+
+/// Returns how a deployment stands with these files.
+fn standing(license: &[u8], trusted: &[u8], now: Timestamp) -> Standing {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let [file, key] = ["license", "key.pem"].map(|name| folder.path().join(name));
+    fs::write(&file, license).expect("the folder is writable");
+    fs::write(&key, trusted).expect("the folder is writable");
+    Licensing::open(LicenseConfig { file: Some(file), trusted_keys: vec![key] }).standing(now)
 }
 
 /// Of cookies that go to a provider none is ours, and none of the others changes again.

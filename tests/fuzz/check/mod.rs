@@ -4,10 +4,13 @@
 
 pub mod attachment;
 pub mod audit;
+pub mod backup;
 pub mod config;
 pub mod http;
 pub mod identity;
 pub mod json;
+pub mod model;
+pub mod plugin;
 pub mod saml;
 pub mod stream;
 pub mod text;
@@ -16,31 +19,41 @@ pub mod text;
 pub type Check = fn(&[u8]);
 
 /// Every target: its name, which is that of its corpus, and what is checked.
-pub const TARGETS: [(&str, Check); 27] = [
+pub const TARGETS: [(&str, Check); 37] = [
     ("agent", identity::agent),
     ("amazon_events", stream::amazon_events),
     ("array", stream::array),
     ("attachment", attachment::file),
     ("audit_segment", audit::segment),
+    ("backup", backup::file),
     ("call", identity::call),
+    ("card_toml", plugin::card),
     ("coding", http::coding),
     ("config_toml", config::gateway),
     ("cookies", identity::cookies),
+    ("dialect_toml", plugin::dialect),
+    ("framework_toml", plugin::framework),
     ("head", http::head),
     ("json", json::walk_and_splice),
     ("key_set", identity::key_set),
     ("lane", text::lane),
+    ("license", identity::license),
     ("media_type", http::media_type),
+    ("model", model::classifier),
     ("multipart", http::multipart),
     ("ndjson", stream::ndjson),
     ("pack_toml", config::pack),
     ("path", http::path),
     ("policy_toml", config::policy),
+    ("rule_toml", plugin::rule),
     ("saml_address", saml::address),
     ("saml_response", saml::response),
     ("spelling", text::spelling),
     ("sse", stream::sse),
+    ("tagger", model::tagger),
+    ("text_stream", stream::text),
     ("token", identity::token),
+    ("trace_parent", http::trace_parent),
     ("typed_lines", stream::typed_lines),
     ("websocket", stream::websocket),
     ("yaml", config::yaml),

@@ -41,6 +41,20 @@ pub fn amazon_events(bytes: &[u8]) {
     pieces(StreamFormat::AmazonEvents, bytes);
 }
 
+/// Cuts plain text: where the bytes end that came, and never within a character.
+pub fn text(bytes: &[u8]) {
+    let is_text = std::str::from_utf8(bytes).is_ok();
+    for cutting in cuttings(bytes) {
+        let (pieces, fault) = parsed(StreamFormat::Text, PIECE_BYTES_MAX, &cutting);
+        assert_eq!(fault, None, "there is nothing wrong with a text");
+        let told: Vec<u8> = pieces.iter().flat_map(|piece| piece.payload().into_owned()).collect();
+        assert_eq!(told, bytes, "a text says something else in pieces");
+        let is_whole = |piece: &StreamPiece| !piece.raw.is_empty() && std::str::from_utf8(&piece.raw).is_ok();
+        assert!(!is_text || pieces.iter().all(is_whole), "a character was cut");
+        pieces.iter().for_each(check);
+    }
+}
+
 /// Cuts the frames of either side of a socket.
 pub fn websocket(bytes: &[u8]) {
     for side in [Side::Caller, Side::Provider] {

@@ -88,6 +88,11 @@ fn rules() -> &'static Rules {
     })
 }
 
+/// Returns what finds a detector of each shape.
+pub(super) fn scanner() -> &'static Scanner {
+    &rules().scanner
+}
+
 /// Other spellings add to what is found in a text as it stands, and what they add lies in it.
 pub fn spelling(text: &[u8]) {
     let Rules { scanner, .. } = rules();
