@@ -7,8 +7,9 @@
 
 use std::collections::HashMap;
 use std::ops::Range;
+use std::sync::LazyLock;
 
-use memchr::memmem;
+use memchr::memmem::Finder;
 
 use super::Origin;
 use super::Spelt;
@@ -27,11 +28,15 @@ const OPERATORS: [&[u8]; 9] = [b"..", b"||", b"<>", b"++", b"+", b".", b"&", b"~
 /// What may stand between two names besides these: the braces and signs of a template, and of a shell.
 const NAME_LINKS: [&[u8]; 8] = [b"}{", b"}${", b"}#{", b"}}{{", b"$", b"}$", b"+$", b".$"];
 
-/// What joins the elements of a list that stands in brackets behind it.
-const CALLS: [&[u8]; 6] = [b"\"\".join(", b"''.join(", b"concat(", b"Concat(", b"CONCAT(", b"CONCATENATE("];
+/// What joins the elements of a list, with what stands before it in one language or behind it in another; and what joins those
+/// that stand behind it.
+static JOIN: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(".join("));
+static CONCATENATIONS: LazyLock<[Finder<'static>; 3]> =
+    LazyLock::new(|| ["oncat(", "ONCAT(", "ONCATENATE("].map(Finder::new));
+const JOIN_BYTES: usize = ".join(".len();
 
-/// What joins those of a list in brackets before it.
-const ENDINGS: [&[u8]; 3] = [b".join(\"\")", b".join('')", b".join(``)"];
+/// Nothing, as a string.
+const NOTHING: [&[u8]; 3] = [b"\"\"", b"''", b"``"];
 
 /// The most bytes between two strings that belong together: an operator, and the indentation of the next line.
 const LINK_BYTES_MAX: usize = 64;
@@ -148,23 +153,34 @@ fn without_prefix(link: &[u8]) -> &[u8] {
 
 /// Returns the lists of a text whose elements are joined with nothing between; no two overlap.
 fn lists(text: &[u8]) -> impl Iterator<Item = Range<usize>> {
+    let joins = JOIN.find_iter(text).filter_map(|at| {
+        let (before, behind) = (text.get(..at)?, text.get(at + JOIN_BYTES..)?);
+        if NOTHING.iter().any(|nothing| before.ends_with(nothing)) {
+            return Some(list_behind(text, at + JOIN_BYTES));
+        }
+        let is_ending = NOTHING.iter().any(|nothing| behind.starts_with(nothing));
+        before.strip_suffix(b"]").filter(|_| is_ending).and_then(list_that_ends)
+    });
+    let calls =
+        CONCATENATIONS.iter().flat_map(|call| call.find_iter(text).map(|at| at + call.needle().len()));
+    joins.chain(calls.map(|start| list_behind(text, start)))
+}
+
+/// Returns the list that stands at a place, up to a bracket that is not one of its first.
+fn list_behind(text: &[u8], at: usize) -> Range<usize> {
     let is_bracket = |byte: &u8| matches!(byte, b'(' | b')' | b'[' | b']' | b'{' | b'}');
-    let calls = CALLS.into_iter().flat_map(|call| memmem::find_iter(text, call).map(|at| at + call.len()));
-    let behind = calls.map(move |start| {
-        let near = text.get(start..).unwrap_or_default();
-        let near = near.get(..LIST_BYTES_MAX).unwrap_or(near);
-        let open = near.iter().take_while(|byte| is_bracket(byte)).count();
-        let length = near.iter().skip(open).position(is_bracket).unwrap_or(near.len() - open);
-        start + open..start + open + length
-    });
-    let endings = ENDINGS.into_iter().flat_map(|ending| memmem::find_iter(text, ending));
-    let before = endings.filter_map(|end| {
-        let from = end.saturating_sub(LIST_BYTES_MAX);
-        let list = text.get(from..end)?.strip_suffix(b"]")?;
-        let open = memchr::memrchr2(b'[', b']', list)?;
-        (list.get(open) == Some(&b'[')).then_some(from + open..end)
-    });
-    behind.chain(before)
+    let near = text.get(at..).unwrap_or_default();
+    let near = near.get(..LIST_BYTES_MAX).unwrap_or(near);
+    let open = near.iter().take_while(|byte| is_bracket(byte)).count();
+    let length = near.iter().skip(open).position(is_bracket).unwrap_or(near.len() - open);
+    at + open..at + open + length
+}
+
+/// Returns the list in brackets that a text ends with, but for the last one.
+fn list_that_ends(text: &[u8]) -> Option<Range<usize>> {
+    let from = text.len().saturating_sub(LIST_BYTES_MAX);
+    let open = memchr::memrchr2(b'[', b']', text.get(from..)?)? + from;
+    (text.get(open) == Some(&b'[')).then_some(open..text.len())
 }
 
 /// Returns what the strings with names say where they are put together; nothing if none are.
