@@ -148,6 +148,7 @@
 //! look-alikes it does not see. What takes it beyond the time for scanning meets the fail mode. A request that is harmless but for its place (in a mail, a table, a tool's answer) is not
 //! seen; a head that was trained for such requests did not find them on sources it had not learnt from, so it was left out.
 //!
-//! Strings are put together by operators, by the ends of lines, by joining a list with nothing between, and by their names; what
-//! a function makes of them, or a loop, is not known. In answers they are not put together. A key letter by letter, in Morse, or in
+//! Strings are put together by operators, by the end of a line within brackets or behind an operator, by joining a list with nothing
+//! between, and by their names. What a function or a loop makes of them is not known, nor what stands beside a name within a
+//! template (`f"{a}e42F29"`), nor a name with a dot. In answers they are not put together. A key letter by letter, in Morse, or in
 //! another cipher than ROT13 is not found.

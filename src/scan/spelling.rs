@@ -70,7 +70,7 @@ pub struct Searched {
 pub struct Readings {
     /// Those of each piece of the text that has any.
     pieces: Vec<(Range<usize>, Vec<Spelt>)>,
-    /// Those of its canonical view, if it is one piece and has one.
+    /// Those of its canonical view, if it has one and is read in one piece: each of several has a view of its own.
     canonical: Option<Box<Self>>,
 }
 
@@ -93,7 +93,7 @@ enum Origin {
     View,
     /// From the other end.
     Reversed,
-    /// From stretches, each with where it ends in the reading.
+    /// From stretches in any order, each with where it ends in the reading.
     Runs(Vec<(usize, Range<usize>)>),
 }
 
@@ -356,10 +356,12 @@ impl Spelt {
             Origin::View => self.view.source_range(range.clone()),
             Origin::Reversed => length.saturating_sub(range.end)..length.saturating_sub(range.start),
             Origin::Runs(runs) => {
-                let run_of = |at: usize| runs.get(runs.partition_point(|(end, _)| *end <= at));
-                let (first, last) = (run_of(range.start), run_of(range.end.saturating_sub(1)));
-                let start = first.map_or(0, |(_, run)| run.start);
-                start..last.map_or(length, |(_, run)| run.end).max(start)
+                let run_of = |at: usize| runs.partition_point(|(end, _)| *end <= at);
+                let touched = run_of(range.start)..=run_of(range.end.saturating_sub(1));
+                // They need not stand in the order in which they are read.
+                let touched = || runs.get(touched.clone()).unwrap_or_default().iter().map(|(_, run)| run);
+                let start = touched().map(|run| run.start).min();
+                start.unwrap_or(0)..touched().map(|run| run.end).max().unwrap_or(length)
             }
         }
     }

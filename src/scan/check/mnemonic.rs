@@ -42,11 +42,11 @@ static WORDS: LazyLock<HashMap<&str, Word>> = LazyLock::new(|| {
 /// The logarithm of how many bits [`SIEVE`] has.
 const SIEVE_BITS: u32 = 18;
 
-/// By hash, whether a word of the lists has it: most words of a text are in none, and [`WORDS`] lies in more memory than a
+/// By hash, whether a word of the lists in ASCII has it: most words of a text are in none, and [`WORDS`] lies in more memory than a
 /// core has near.
 static SIEVE: LazyLock<Vec<u64>> = LazyLock::new(|| {
     let mut sieve = vec![0; 1 << (SIEVE_BITS - u64::BITS.ilog2())];
-    for word in WORDS.keys() {
+    for word in WORDS.keys().filter(|word| word.is_ascii()) {
         let (index, bit) = place_in_sieve(word.as_bytes());
         sieve[index] |= bit;
     }
@@ -143,7 +143,7 @@ fn ascii_around(text: &[u8], at: usize, bounds: Range<usize>) -> Option<Range<us
     let first = before.iter().rposition(is_other);
     let last = behind.iter().position(is_other);
     let ends = [first.and_then(|at| before.get(at)), last.and_then(|at| behind.get(at))];
-    let is_plain = last != Some(0) && ends.into_iter().flatten().all(u8::is_ascii);
+    let is_plain = last != Some(0) && !behind.is_empty() && ends.into_iter().flatten().all(u8::is_ascii);
     let start = bounds.start + first.map_or(0, |first| first + 1);
     is_plain.then_some(start..at + last.unwrap_or(behind.len()))
 }

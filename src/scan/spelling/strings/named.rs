@@ -1,0 +1,379 @@
+//! Strings that have a name, and are put together by it.
+//!
+//! A name stands for the last string it was given before, or else for the first one behind, as in notes that tell at their end
+//! what is what. Strings that are appended to one are a row of themselves; so are names and strings with operators between
+//! them, and names in one template. Each row is read behind the name that it is given in turn.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use smallvec::SmallVec;
+use smallvec::smallvec;
+
+use super::LINK_BYTES_MAX;
+use super::OPERATORS;
+use super::QUOTES;
+use super::STRING_BYTES_MAX;
+use super::is_of_name;
+use super::string_at;
+use super::without_prefix;
+
+/// What stands between two names of a template, or of a text of a shell; a blank between them is one of the text.
+const TEMPLATE_LINKS: [&[u8]; 6] = [b"}{", b"}${", b"}#{", b"}}{{", b"$", b"}$"];
+
+/// What stands between two names where each has a sign before it.
+const SIGNED_LINKS: [&[u8]; 2] = [b"+$", b".$"];
+
+/// The longest name of a string, in bytes.
+const NAME_BYTES_MAX: usize = 40;
+
+/// How many strings of a text may have names.
+const NAMED_MAX: usize = 4096;
+
+/// The most bytes of a row: what is longer is read as several.
+const ROW_BYTES_MAX: usize = 2048;
+
+/// What may stand between the sign of an assignment and the first name of a row.
+const BEFORE_ROW: &[u8] = b" \t\"'`$f{(";
+
+/// What a reading says, and where each part of it ends and comes from.
+type Reading = (Vec<u8>, Vec<(usize, Range<usize>)>);
+
+/// The strings that names were given, in the order of the text.
+type Names<'t> = HashMap<&'t [u8], Vec<Part>>;
+
+/// Strings that are a part of a row: one, or those that were appended to it.
+type Part = SmallVec<[Range<usize>; 1]>;
+
+/// What tells most names apart from those that strings have, without a look at either.
+struct Glance {
+    /// By the first byte of a name: of how many bytes there are some, as bits.
+    lengths: [u64; 256],
+}
+
+/// A word of a program: what may be a name, or a string.
+enum Word {
+    Name(Range<usize>),
+    String(Range<usize>),
+}
+
+/// Rows of a text as they are found.
+struct Rows<'t> {
+    text: &'t [u8],
+    bytes: Vec<u8>,
+    runs: Vec<(usize, Range<usize>)>,
+    /// How many bytes they may still have.
+    left: usize,
+}
+
+/// A row under way.
+#[derive(Default)]
+struct Row {
+    parts: Vec<Range<usize>>,
+    /// Before which of the parts a blank stands.
+    blanks: Vec<bool>,
+    bytes: usize,
+    has_name: bool,
+    /// Where its first word begins, and where its last one ends.
+    start: usize,
+    end: usize,
+}
+
+/// Tells whether some names of a text, or of several with NUL between them, may be put together.
+pub(super) fn may_be_joined(text: &[u8]) -> bool {
+    let (names, is_all) = names(text);
+    !is_all || !read(text, &names, 1).runs.is_empty()
+}
+
+/// Returns what the strings with names say where they are put together; nothing if none are.
+pub(super) fn rows(text: &[u8]) -> Option<Reading> {
+    let (names, _) = names(text);
+    let rows = read(text, &names, usize::MAX);
+    (!rows.runs.is_empty()).then_some((rows.bytes, rows.runs))
+}
+
+/// Reads so many rows of a text at most.
+fn read<'t>(text: &'t [u8], names: &Names<'t>, most: usize) -> Rows<'t> {
+    let mut rows = Rows { text, bytes: Vec::new(), runs: Vec::new(), left: text.len() };
+    let mut appended: Vec<&Part> = names.values().flatten().filter(|part| part.len() > 1).collect();
+    appended.sort_unstable_by_key(|part| part.first().map(|string| string.start));
+    for part in appended.into_iter().take(most) {
+        rows.add(b"", part, &[]);
+    }
+    if names.is_empty() {
+        return rows;
+    }
+    let (glance, mut row) = (Glance::of(names.keys()), Row::default());
+    for word in words(text) {
+        let is_name = matches!(word, Word::Name(_));
+        let (place, part): (_, Option<Part>) = match word {
+            Word::String(string) => (string.start - 1..string.end + 1, Some(smallvec![string])),
+            Word::Name(place) => {
+                let name = text.get(place.clone()).filter(|name| glance.may_have(name));
+                let known = name.and_then(|name| names.get(name));
+                (place.clone(), known.and_then(|known| before(known, place.start)).cloned())
+            }
+        };
+        let link = link(text, row.end..place.start).filter(|_| part.is_some() && row.is_open());
+        let Some(has_blank) = link else {
+            rows.end(&row);
+            if !rows.runs.is_empty() && most == 1 || rows.left == 0 {
+                return rows;
+            }
+            row = Row { start: place.start, end: place.end, ..Row::default() };
+            row.take(part.unwrap_or_default(), is_name, false);
+            continue;
+        };
+        row.end = place.end;
+        row.take(part.unwrap_or_default(), is_name, has_blank);
+    }
+    rows.end(&row);
+    rows
+}
+
+/// Returns the last string that a name was given before a place, or else the first one behind it.
+fn before(known: &[Part], place: usize) -> Option<&Part> {
+    let begins_before = |part: &Part| part.first().is_some_and(|string| string.start < place);
+    known.get(known.partition_point(begins_before).saturating_sub(1))
+}
+
+/// Returns the strings of a text that are given a name, by it, and whether these are all.
+fn names(text: &[u8]) -> (Names<'_>, bool) {
+    let (mut names, mut count, mut at): (Names<'_>, usize, usize) = (HashMap::new(), 0, 0);
+    while let Some(sign) = memchr::memchr(b'=', text.get(at..).unwrap_or_default()).map(|found| at + found) {
+        at = sign + 1;
+        let Some((name, is_more)) = name_before(text, sign) else { continue };
+        let Some(string) = string_behind(text, sign + 1) else { continue };
+        at = string.end;
+        if count == NAMED_MAX {
+            return (names, false);
+        }
+        count += 1;
+        let given = names.entry(text.get(name).unwrap_or_default()).or_default();
+        let bytes = |part: &Part| part.iter().map(Range::len).sum::<usize>();
+        let open = given.last_mut().filter(|part| is_more && bytes(part) + string.len() <= ROW_BYTES_MAX);
+        match open {
+            Some(part) => part.push(string),
+            None => given.push(smallvec![string]),
+        }
+    }
+    (names, true)
+}
+
+/// Returns the name before the sign of an assignment, and whether what is behind it is appended.
+fn name_before(text: &[u8], sign: usize) -> Option<(Range<usize>, bool)> {
+    let from = sign.saturating_sub(3 * NAME_BYTES_MAX);
+    let before = text.get(from..sign)?;
+    let (before, is_more) = match before {
+        [rest @ .., b'+' | b'.'] => (rest, true),
+        [rest @ .., b':'] => (rest, false),
+        _ => (before, false),
+    };
+    let last = last_name(before)?;
+    // Behind a name may stand what kind of value it has.
+    let rest = before.get(..last.start)?.trim_ascii_end();
+    let rest = rest.strip_suffix(b"&").unwrap_or(rest).trim_ascii_end();
+    let typed = rest.strip_suffix(b":").filter(|rest| !rest.ends_with(b":")).and_then(last_name);
+    let name = typed.unwrap_or(last);
+    Some((from + name.start..from + name.end, is_more))
+}
+
+/// Returns the name that a text ends with, but for blanks.
+fn last_name(text: &[u8]) -> Option<Range<usize>> {
+    let text = text.trim_ascii_end();
+    let length = text.iter().rev().take_while(|byte| is_of_name(**byte)).count();
+    (1..=NAME_BYTES_MAX).contains(&length).then_some(text.len() - length..text.len())
+}
+
+/// Returns the string that stands at a place, but for blanks before it and the letters of its kind.
+fn string_behind(text: &[u8], at: usize) -> Option<Range<usize>> {
+    let near = text.get(at..)?;
+    let near = near.get(..LINK_BYTES_MAX).unwrap_or(near);
+    let quote = near.iter().position(|byte| QUOTES.contains(byte))?;
+    let before = without_prefix(near.get(..quote)?);
+    before.iter().all(|byte| matches!(byte, b' ' | b'\t')).then(|| string_at(text, at + quote)).flatten()
+}
+
+/// Returns the words of a text. What is written within a string is a word of it where it may be a template.
+fn words(text: &[u8]) -> impl Iterator<Item = Word> {
+    let (mut at, mut end_of_template) = (0, None);
+    std::iter::from_fn(move || {
+        let is_begin = |byte: &u8| is_of_name(*byte) || QUOTES.contains(byte);
+        loop {
+            let start = at + text.get(at..)?.iter().position(is_begin)?;
+            if is_of_name(*text.get(start)?) {
+                at = start + text.get(start..)?.iter().take_while(|byte| is_of_name(**byte)).count();
+                return Some(Word::Name(start..at));
+            }
+            at = start + 1;
+            // An apostrophe begins none.
+            let before = without_prefix(text.get(..start).unwrap_or_default());
+            if before.last().is_some_and(|byte| is_of_name(*byte)) || end_of_template == Some(start) {
+                continue;
+            }
+            let Some(string) = string_at(text, start) else { continue };
+            if text.get(string.clone()).is_some_and(|said| memchr::memchr2(b'{', b'$', said).is_some()) {
+                end_of_template = Some(string.end);
+                continue;
+            }
+            at = string.end + 1;
+            return Some(Word::String(string));
+        }
+    })
+}
+
+/// Tells whether words are put together by what stands between them, and then whether a blank stays there.
+fn link(text: &[u8], between: Range<usize>) -> Option<bool> {
+    let between = text.get(between).filter(|between| between.len() <= LINK_BYTES_MAX)?;
+    let link: Vec<u8> = between.iter().copied().filter(|byte| !byte.is_ascii_whitespace()).collect();
+    if TEMPLATE_LINKS.contains(&link.as_slice()) {
+        return Some(between.len() > link.len());
+    }
+    let is_operator = OPERATORS.contains(&link.as_slice()) || SIGNED_LINKS.contains(&link.as_slice());
+    is_operator.then_some(false)
+}
+
+impl Glance {
+    fn of<'n>(names: impl Iterator<Item = &'n &'n [u8]>) -> Self {
+        let mut lengths = [0; 256];
+        for name in names {
+            let first = name.first().copied().unwrap_or_default();
+            lengths[usize::from(first)] |= 1_u64 << name.len();
+        }
+        Self { lengths }
+    }
+
+    fn may_have(&self, name: &[u8]) -> bool {
+        let first = name.first().copied().unwrap_or_default();
+        name.len() <= NAME_BYTES_MAX && self.lengths[usize::from(first)] >> name.len() & 1 == 1
+    }
+}
+
+impl Row {
+    /// Tells whether there is something that may be followed, and room for it.
+    fn is_open(&self) -> bool {
+        !self.parts.is_empty() && self.bytes <= ROW_BYTES_MAX - STRING_BYTES_MAX
+    }
+
+    /// Takes a part behind the others.
+    fn take(&mut self, part: Part, is_name: bool, has_blank: bool) {
+        self.has_name |= is_name && !part.is_empty();
+        for (at, string) in part.into_iter().enumerate() {
+            self.bytes += string.len();
+            self.blanks.push(has_blank && at == 0);
+            self.parts.push(string);
+        }
+    }
+}
+
+impl Rows<'_> {
+    /// Adds a row that has ended, behind the name that it is given.
+    fn end(&mut self, row: &Row) {
+        if !row.has_name || row.parts.len() < 2 {
+            return;
+        }
+        let from = row.start.saturating_sub(LINK_BYTES_MAX);
+        let before = self.text.get(from..row.start).unwrap_or_default();
+        let is_given = |sign: &usize| {
+            let between = before.get(sign + 1..).unwrap_or_default();
+            between.iter().all(|byte| BEFORE_ROW.contains(byte))
+        };
+        let sign = memchr::memrchr(b'=', before).filter(is_given);
+        let name = sign.and_then(|sign| name_before(self.text, from + sign));
+        let name = name.and_then(|(name, _)| self.text.get(name)).unwrap_or_default();
+        self.add(name, &row.parts, &row.blanks);
+    }
+
+    /// Adds what strings say together, with the blanks before some of them, behind a name.
+    fn add(&mut self, name: &[u8], parts: &[Range<usize>], blanks: &[bool]) {
+        let length: usize = parts.iter().map(Range::len).sum();
+        let (Some(first), Some(last)) = (parts.first(), parts.last()) else { return };
+        let Some(left) = self.left.checked_sub(length).filter(|_| length > 0) else {
+            return self.left = if length > 0 { 0 } else { self.left };
+        };
+        self.left = left;
+        if !name.is_empty() {
+            self.bytes.extend([name, b" = "].concat());
+        }
+        // The quotes around a string are there in the text as well.
+        self.write(b"\"", first.start - 1..first.start);
+        for (at, part) in parts.iter().enumerate() {
+            if blanks.get(at).is_some_and(|has_blank| *has_blank) {
+                self.write(b" ", part.start - 1..part.start);
+            }
+            self.write(self.text.get(part.clone()).unwrap_or_default(), part.clone());
+        }
+        self.write(b"\"\n", last.end..last.end + 1);
+    }
+
+    fn write(&mut self, bytes: &[u8], place: Range<usize>) {
+        if !bytes.is_empty() {
+            self.bytes.extend_from_slice(bytes);
+            self.runs.push((self.bytes.len(), place));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(text: &str) -> String {
+        rows(text.as_bytes()).map(|(bytes, _)| String::from_utf8(bytes).unwrap()).unwrap_or_default()
+    }
+
+    #[test]
+    fn names_stand_for_their_strings() {
+        for (written, meant) in [
+            (r#"a = "one"; b = "two"; token = a + b"#, "token = \"onetwo\"\n"),
+            ("a='one'\nb='two'\nexport TOKEN=\"$a$b\"", "TOKEN = \"onetwo\"\n"),
+            ("$b = 'two'; $a = 'one'; $token = $a . $b;", "token = \"onetwo\"\n"),
+            ("const a = 'one', b = 'two'; const token = `${a}${b}`;", "token = \"onetwo\"\n"),
+            ("let a: &str = \"one\"; const b: string = \"two\"; login(a + b)", "\"onetwo\"\n"),
+            ("a := \"one\"\nb := \"two\"\nlogin(a + b)", "\"onetwo\"\n"),
+            ("a = b\"one\"\nb = \"two\"\nprint(f\"{a}{b}\")", "\"onetwo\"\n"),
+            ("a = 'one'; b = 'two'; print(f\"{a} {b}\")", "\"one two\"\n"),
+            ("read a + b, where a = 'one' and b = 'two'", "\"onetwo\"\n"),
+            ("prefix = 'one'; token = prefix + 'two'", "token = \"onetwo\"\n"),
+            ("tail = 'two'; token = 'on' + 'e' + tail", "token = \"onetwo\"\n"),
+            ("s = \"one\"\ns += \"two\"", "\"onetwo\"\n"),
+            ("a = 'one'; b = 'two'; f(a + b); a = ''; b = 'x'", "\"onetwo\"\n"),
+        ] {
+            assert_eq!(said(written), meant, "{written}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_put_together_is_not_read() {
+        for text in
+            ["a = 'one'; b = 'two'; f(a, b)", "a = ''; b = ''; a + b", "it's a = b + c", "x = 'a' + y"]
+        {
+            assert_eq!(said(text), "", "{text}");
+        }
+    }
+
+    #[test]
+    fn every_part_leads_back_to_its_string() {
+        let text = r#"b = "two"; a = "one"; token = a + b"#;
+        let (bytes, runs) = rows(text.as_bytes()).unwrap();
+        let mut from = 0;
+        for (end, place) in runs {
+            let (said, stands) = (&bytes[from..end], &text.as_bytes()[place]);
+            assert!(said.ends_with(stands) || said.starts_with(stands), "{said:?} {stands:?}");
+            from = end;
+        }
+        assert_eq!(from, bytes.len());
+    }
+
+    #[test]
+    fn one_text_takes_no_quote_for_another_one() {
+        let texts = "He wrote x=\"\0a=\"one\"\nb=\"two\"\nsend(a + b)";
+        assert!(may_be_joined(texts.as_bytes()));
+    }
+
+    #[test]
+    fn more_names_than_are_kept_may_be_put_together() {
+        let text = (0..=NAMED_MAX).map(|at| format!("a{at} = 'x'\n")).collect::<String>();
+        assert!(may_be_joined(text.as_bytes()));
+    }
+}
