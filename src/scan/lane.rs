@@ -186,8 +186,10 @@ impl Lane {
     /// Lets go of wide patterns whose match is over although they could go on.
     fn settle_wide(&mut self, scanner: &Scanner, watch: &Watch) -> Result<(), LaneError> {
         let end = self.text.end();
+        // What may be the begin of an escape is not read yet, and may end a match.
+        let is_read = self.reader.pending_from().is_none();
         for (detector, seen) in std::mem::take(&mut self.noted.wide) {
-            if !self.settle(scanner, watch, detector)? && seen == end {
+            if !self.settle(scanner, watch, detector)? && (seen == end || !is_read) {
                 self.noted.wide.push((detector, seen));
             }
         }
@@ -199,9 +201,11 @@ impl Lane {
         let readings = [Some(&self.raw), self.canonical.as_deref()];
         let starts = readings.into_iter().flatten().filter_map(|it| it.hold.detector_from(watch, detector));
         let Some(start) = starts.min() else { return Ok(true) };
+        // Where nothing was escaped yet, the raw reading is the canonical one as well.
+        let until = self.reader.pending_from().unwrap_or(self.text.end());
         let mut raw_end = None;
         if self.raw.hold.detector_from(watch, detector).is_some() {
-            raw_end = self.over.end(watch, detector, start, &self.text);
+            raw_end = self.over.end(watch, (detector, start), &self.text, until);
             // While it may go on there is nothing to look for.
             if raw_end.is_none() {
                 return Ok(false);
@@ -226,8 +230,6 @@ impl Lane {
             }
         }
         if let Some(reading) = self.canonical.as_deref_mut() {
-            // What may be the begin of an escape is not read yet.
-            let until = self.reader.pending_from().unwrap_or(self.text.end());
             let text = self.text.range(start..until);
             let view = view::canonical(text);
             let shown = view.as_ref().map_or(text, |view| view.bytes());

@@ -22,13 +22,13 @@ struct Known {
 }
 
 impl Over {
-    /// Returns where the match ends that begins at `start`, if whatever follows `text` cannot change it.
+    /// Returns where the match ends that begins at `start`, if whatever follows cannot change it; `text` is read up to `until`.
     pub(super) fn end(
         &mut self,
         watch: &Watch,
-        detector: DetectorId,
-        start: usize,
+        (detector, start): (DetectorId, usize),
         text: &Buffer,
+        until: usize,
     ) -> Option<usize> {
         let settler = watch.settler(detector)?;
         let is_known = |known: &Known| known.start == start && known.to >= text.base;
@@ -42,8 +42,8 @@ impl Over {
                 self.known.push_mut(Known { detector, start, to: start, followed })
             }
         };
-        settler.follow(&mut known.followed, text.range(known.to..text.end()));
-        known.to = text.end();
+        settler.follow(&mut known.followed, text.range(known.to..until.max(known.to)));
+        known.to = until.max(known.to);
         settler.length(&known.followed).map(|length| start + length)
     }
 }

@@ -227,6 +227,12 @@ fn a_value_does_not_wait_for_what_began_before_it_and_has_its_value_behind_it() 
     }
 }
 
+/// What may be the begin of an escape ends no match before it is read.
+#[test]
+fn an_escape_in_a_sentence_does_not_end_it() {
+    check_every_cut(&format!("with a key abcdefgh{}", escaped("with a key abcdefgh1")));
+}
+
 #[test]
 fn every_disguise_at_every_cut() {
     for sample in

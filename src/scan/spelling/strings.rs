@@ -287,7 +287,7 @@ mod tests {
             (&named, "a + b; "),
             (&named, "{a}{b} "),
         ] {
-            let text = format!("{begin}{}", unit.repeat((1 << 20) / unit.len()));
+            let text = format!("{begin}{}", unit.repeat((1 << 18) / unit.len()));
             let bytes: usize = read(text.as_bytes()).map(|spelt| spelt.bytes().len()).sum();
             assert!(bytes <= 3 * text.len(), "{unit}: {bytes}");
         }

@@ -6,6 +6,7 @@ use serde_json::json;
 use super::Bench;
 use super::Case;
 use super::github_token;
+use super::valid;
 
 fn judged(bench: &Bench, text: &str) -> Action {
     let body = json!({ "model": "m", "messages": [{ "role": "user", "content": text }] }).to_string();
@@ -74,14 +75,15 @@ fn quoted_columns_and_lines_stay_apart() {
 fn a_value_within_one_string_is_masked_where_it_stands() {
     let bench = Bench::new("");
     let between = "# and a line\n".repeat(40);
-    let text = format!("to = \"ann.lee@corp.example\"\n{between}tail = \";\"\nsend(f\"{{to}}{{tail}}\")");
+    let number = valid(&bench, "nl_bsn", 1);
+    let text = format!("to = \"bsn {number}\"\n{between}tail = \";\"\nsend(f\"{{to}}{{tail}}\")");
     let message = json!({ "model": "m", "messages": [{ "role": "user", "content": text }] });
     let case = Case::request("default", "openai");
     let judged = bench.whole(case, &mut bench.vault(), message.to_string().as_bytes());
     let sent = judged.cleared.expect("it is masked").into_bytes();
     let sent: serde_json::Value = serde_json::from_slice(&sent).expect("JSON");
     let sent = sent["messages"][0]["content"].as_str().expect("a text").to_owned();
-    assert!(!sent.contains("ann.lee") && sent.contains(&between), "{sent}");
+    assert!(!sent.contains(&number) && sent.contains(&between), "{sent}");
 }
 
 #[test]

@@ -73,6 +73,8 @@ struct Row {
     /// Before which of the parts a blank stands.
     blanks: Vec<bool>,
     bytes: usize,
+    /// How many words it has, and whether one of them is a name.
+    words: usize,
     has_name: bool,
     /// Where its first word begins, and where its last one ends.
     start: usize,
@@ -142,26 +144,37 @@ fn names(text: &[u8]) -> (Names<'_>, bool) {
     let (mut names, mut count, mut at): (Names<'_>, usize, usize) = (HashMap::new(), 0, 0);
     while let Some(sign) = memchr::memchr(b'=', text.get(at..).unwrap_or_default()).map(|found| at + found) {
         at = sign + 1;
-        let Some((name, is_more)) = name_before(text, sign) else { continue };
+        let Some(given) = given_before(text, sign) else { continue };
         let Some(string) = string_behind(text, sign + 1) else { continue };
         at = string.end;
         if count == NAMED_MAX {
             return (names, false);
         }
         count += 1;
-        let given = names.entry(text.get(name).unwrap_or_default()).or_default();
         let bytes = |part: &Part| part.iter().map(Range::len).sum::<usize>();
-        let open = given.last_mut().filter(|part| is_more && bytes(part) + string.len() <= ROW_BYTES_MAX);
-        match open {
-            Some(part) => part.push(string),
-            None => given.push(smallvec![string]),
+        let has_room = |part: &&mut Part| given.is_more && bytes(part) + string.len() <= ROW_BYTES_MAX;
+        for name in [Some(&given.name), given.typed.as_ref()].into_iter().flatten() {
+            let known = names.entry(text.get(name.clone()).unwrap_or_default()).or_default();
+            match known.last_mut().filter(has_room) {
+                Some(part) => part.push(string.clone()),
+                None => known.push(smallvec![string.clone()]),
+            }
         }
     }
     (names, true)
 }
 
-/// Returns the name before the sign of an assignment, and whether what is behind it is appended.
-fn name_before(text: &[u8], sign: usize) -> Option<(Range<usize>, bool)> {
+/// What stands before the sign of an assignment.
+struct Given {
+    name: Range<usize>,
+    /// The name before a colon, where `name` may be the kind of value that it has.
+    typed: Option<Range<usize>>,
+    /// Whether what is behind the sign is appended.
+    is_more: bool,
+}
+
+/// Returns what stands before the sign of an assignment, if a name does.
+fn given_before(text: &[u8], sign: usize) -> Option<Given> {
     let from = sign.saturating_sub(3 * NAME_BYTES_MAX);
     let before = text.get(from..sign)?;
     let (before, is_more) = match before {
@@ -170,12 +183,17 @@ fn name_before(text: &[u8], sign: usize) -> Option<(Range<usize>, bool)> {
         _ => (before, false),
     };
     let last = last_name(before)?;
-    // Behind a name may stand what kind of value it has.
-    let rest = before.get(..last.start)?.trim_ascii_end();
-    let rest = rest.strip_suffix(b"&").unwrap_or(rest).trim_ascii_end();
+    let rest = without_blanks(before.get(..last.start)?);
+    let rest = without_blanks(rest.strip_suffix(b"&").unwrap_or(rest));
     let typed = rest.strip_suffix(b":").filter(|rest| !rest.ends_with(b":")).and_then(last_name);
-    let name = typed.unwrap_or(last);
-    Some((from + name.start..from + name.end, is_more))
+    let placed = |name: Range<usize>| from + name.start..from + name.end;
+    Some(Given { name: placed(last), typed: typed.map(placed), is_more })
+}
+
+/// Returns a text without the blanks at its end.
+fn without_blanks(text: &[u8]) -> &[u8] {
+    let blanks = text.iter().rev().take_while(|byte| matches!(byte, b' ' | b'\t')).count();
+    text.get(..text.len() - blanks).unwrap_or_default()
 }
 
 /// Returns the name that a text ends with, but for blanks.
@@ -257,6 +275,7 @@ impl Row {
 
     /// Takes a part behind the others.
     fn take(&mut self, part: Part, is_name: bool, has_blank: bool) {
+        self.words += 1;
         self.has_name |= is_name && !part.is_empty();
         for (at, string) in part.into_iter().enumerate() {
             self.bytes += string.len();
@@ -269,7 +288,7 @@ impl Row {
 impl Rows<'_> {
     /// Adds a row that has ended, behind the name that it is given.
     fn end(&mut self, row: &Row) {
-        if !row.has_name || row.parts.len() < 2 {
+        if !row.has_name || row.words < 2 {
             return;
         }
         let from = row.start.saturating_sub(LINK_BYTES_MAX);
@@ -279,12 +298,14 @@ impl Rows<'_> {
             between.iter().all(|byte| BEFORE_ROW.contains(byte))
         };
         let sign = memchr::memrchr(b'=', before).filter(is_given);
-        let name = sign.and_then(|sign| name_before(self.text, from + sign));
-        let name = name.and_then(|(name, _)| self.text.get(name)).unwrap_or_default();
+        let given = sign.and_then(|sign| given_before(self.text, from + sign));
+        let name = given.and_then(|given| self.text.get(given.typed.unwrap_or(given.name)));
+        let name = name.unwrap_or_default();
         self.add(name, &row.parts, &row.blanks);
     }
 
-    /// Adds what strings say together, with the blanks before some of them, behind a name.
+    /// Adds what strings say together, with the blanks before some of them, behind a name. Whatever else is written stands
+    /// for a quote: there is one on each side of a string.
     fn add(&mut self, name: &[u8], parts: &[Range<usize>], blanks: &[bool]) {
         let length: usize = parts.iter().map(Range::len).sum();
         let (Some(first), Some(last)) = (parts.first(), parts.last()) else { return };
@@ -293,17 +314,15 @@ impl Rows<'_> {
         };
         self.left = left;
         if !name.is_empty() {
-            self.bytes.extend([name, b" = "].concat());
+            self.write(&[name, b" = "].concat(), first.start - 1..first.start);
         }
-        // The quotes around a string are there in the text as well.
-        self.write(b"\"", first.start - 1..first.start);
         for (at, part) in parts.iter().enumerate() {
             if blanks.get(at).is_some_and(|has_blank| *has_blank) {
                 self.write(b" ", part.start - 1..part.start);
             }
             self.write(self.text.get(part.clone()).unwrap_or_default(), part.clone());
         }
-        self.write(b"\"\n", last.end..last.end + 1);
+        self.write(b"\n", last.end..last.end + 1);
     }
 
     fn write(&mut self, bytes: &[u8], place: Range<usize>) {
@@ -325,19 +344,21 @@ mod tests {
     #[test]
     fn names_stand_for_their_strings() {
         for (written, meant) in [
-            (r#"a = "one"; b = "two"; token = a + b"#, "token = \"onetwo\"\n"),
-            ("a='one'\nb='two'\nexport TOKEN=\"$a$b\"", "TOKEN = \"onetwo\"\n"),
-            ("$b = 'two'; $a = 'one'; $token = $a . $b;", "token = \"onetwo\"\n"),
-            ("const a = 'one', b = 'two'; const token = `${a}${b}`;", "token = \"onetwo\"\n"),
-            ("let a: &str = \"one\"; const b: string = \"two\"; login(a + b)", "\"onetwo\"\n"),
-            ("a := \"one\"\nb := \"two\"\nlogin(a + b)", "\"onetwo\"\n"),
-            ("a = b\"one\"\nb = \"two\"\nprint(f\"{a}{b}\")", "\"onetwo\"\n"),
-            ("a = 'one'; b = 'two'; print(f\"{a} {b}\")", "\"one two\"\n"),
-            ("read a + b, where a = 'one' and b = 'two'", "\"onetwo\"\n"),
-            ("prefix = 'one'; token = prefix + 'two'", "token = \"onetwo\"\n"),
-            ("tail = 'two'; token = 'on' + 'e' + tail", "token = \"onetwo\"\n"),
-            ("s = \"one\"\ns += \"two\"", "\"onetwo\"\n"),
-            ("a = 'one'; b = 'two'; f(a + b); a = ''; b = 'x'", "\"onetwo\"\n"),
+            (r#"a = "one"; b = "two"; token = a + b"#, "token = onetwo\n"),
+            ("a='one'\nb='two'\nexport TOKEN=\"$a$b\"", "TOKEN = onetwo\n"),
+            ("$b = 'two'; $a = 'one'; $token = $a . $b;", "token = onetwo\n"),
+            ("const a = 'one', b = 'two'; const token = `${a}${b}`;", "token = onetwo\n"),
+            ("let a: &str = \"one\"; const b: string = \"two\"; login(a + b)", "onetwo\n"),
+            ("a := \"one\"\nb := \"two\"\nlogin(a + b)", "onetwo\n"),
+            ("a = b\"one\"\nb = \"two\"\nprint(f\"{a}{b}\")", "onetwo\n"),
+            ("a = 'one'; b = 'two'; print(f\"{a} {b}\")", "one two\n"),
+            ("read a + b, where a = 'one' and b = 'two'", "onetwo\n"),
+            ("prefix = 'one'; token = prefix + 'two'", "token = onetwo\n"),
+            ("tail = 'two'; token = 'on' + 'e' + tail", "token = onetwo\n"),
+            ("s = \"one\"\ns += \"two\"", "onetwo\n"),
+            ("It says:\na = 'one'\nb = 'two'\nDo a + b.", "onetwo\n"),
+            ("Given: a = 'one', and: b = 'two'. Do a + b.", "onetwo\n"),
+            ("a = 'one'; b = 'two'; f(a + b); a = ''; b = 'x'", "onetwo\n"),
         ] {
             assert_eq!(said(written), meant, "{written}");
         }
@@ -359,7 +380,7 @@ mod tests {
         let mut from = 0;
         for (end, place) in runs {
             let (said, stands) = (&bytes[from..end], &text.as_bytes()[place]);
-            assert!(said.ends_with(stands) || said.starts_with(stands), "{said:?} {stands:?}");
+            assert!(said == stands || stands == b"\"", "{said:?} {stands:?}");
             from = end;
         }
         assert_eq!(from, bytes.len());
