@@ -44,7 +44,7 @@
 //! by source: it says how the product behaves on those texts, not how it does on others. The goals of what is kept when transformed are
 //! 98 % for invisible characters, look-alikes and encodings and 90 % for leet, spacing and ciphers, with 0.1 point more false
 //! positives. Of 139 attacks fall short: those in bits (68 %), in Morse (63 %) and turned round (47 %, before everyday words told
-//! that); of 150 keys those in bits (75 %), with their letters apart (47 %), in ROT13 and turned round (15 % each). Of attacks that a tool gives back 92 to 94 % of those found alone are found in documents of 8 to 128 KiB (goal: two
+//! that); of 150 keys those in bits (75 %, before longer rows counted as texts), with their letters apart (47 %), in ROT13 and turned round (15 % each). Of attacks that a tool gives back 92 to 94 % of those found alone are found in documents of 8 to 128 KiB (goal: two
 //! points less than 100).
 //!
 //! In answers, streamed or not, the model reads what the caller gets to read (not what a model thinks, nor the arguments of its

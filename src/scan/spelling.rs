@@ -418,7 +418,7 @@ fn pieces(length: usize) -> impl Iterator<Item = Range<usize>> {
 fn readings(text: &[u8], marks: &Marks) -> Result<Vec<Spelt>, ScanFault> {
     let mut found = code::readings(text)?;
     found.extend(unfilled(text));
-    found.extend(strings::read(text));
+    found.extend(strings::read(text)?);
     for Marked { mark, is_of_key } in marks.of(text)? {
         let known = found.len();
         match mark {

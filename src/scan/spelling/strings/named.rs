@@ -13,10 +13,10 @@ use smallvec::smallvec;
 use super::LINK_BYTES_MAX;
 use super::OPERATORS;
 use super::QUOTES;
-use super::STRING_BYTES_MAX;
 use super::is_of_name;
 use super::string_at;
 use super::without_prefix;
+use crate::scan::scanner::ScanFault;
 
 /// What stands between two names of a template, or of a text of a shell; a blank between them is one of the text.
 const TEMPLATE_LINKS: [&[u8]; 6] = [b"}{", b"}${", b"}#{", b"}}{{", b"$", b"}$"];
@@ -27,11 +27,15 @@ const SIGNED_LINKS: [&[u8]; 2] = [b"+$", b".$"];
 /// The longest name of a string, in bytes.
 const NAME_BYTES_MAX: usize = 40;
 
-/// How many strings of a text may have names.
-const NAMED_MAX: usize = 4096;
+/// How many strings with names a glance at a text looks at.
+const GLANCE_NAMES_MAX: usize = 4096;
 
-/// The most bytes of a row: what is longer is read as several.
-const ROW_BYTES_MAX: usize = 2048;
+/// How many strings are appended to one; what comes behind them is one of its own.
+const APPENDED_MAX: usize = 64;
+
+/// The bytes that rows may have, however short their text, and beyond that for each byte of it.
+const ROWS_BASE: usize = 1 << 16;
+const ROWS_PER_BYTE: usize = 8;
 
 /// What may stand between the sign of an assignment and the first name of a row.
 const BEFORE_ROW: &[u8] = b" \t\"'`$f{(";
@@ -72,7 +76,6 @@ struct Row {
     parts: Vec<Range<usize>>,
     /// Before which of the parts a blank stands.
     blanks: Vec<bool>,
-    bytes: usize,
     /// How many words it has, and whether one of them is a name.
     words: usize,
     has_name: bool,
@@ -83,27 +86,33 @@ struct Row {
 
 /// Tells whether some names of a text, or of several with NUL between them, may be put together.
 pub(super) fn may_be_joined(text: &[u8]) -> bool {
-    let (names, is_all) = names(text);
-    !is_all || !read(text, &names, 1).runs.is_empty()
+    let (names, is_all) = names(text, GLANCE_NAMES_MAX);
+    !is_all || read(text, &names, true).map_or(true, |rows| !rows.runs.is_empty())
 }
 
 /// Returns what the strings with names say where they are put together; nothing if none are.
-pub(super) fn rows(text: &[u8]) -> Option<Reading> {
-    let (names, _) = names(text);
-    let rows = read(text, &names, usize::MAX);
-    (!rows.runs.is_empty()).then_some((rows.bytes, rows.runs))
+///
+/// # Errors
+/// They say more than strings of such a text may.
+pub(super) fn rows(text: &[u8]) -> Result<Option<Reading>, ScanFault> {
+    let (names, _) = names(text, usize::MAX);
+    let rows = read(text, &names, false)?;
+    Ok((!rows.runs.is_empty()).then_some((rows.bytes, rows.runs)))
 }
 
-/// Reads so many rows of a text at most.
-fn read<'t>(text: &'t [u8], names: &Names<'t>, most: usize) -> Rows<'t> {
-    let mut rows = Rows { text, bytes: Vec::new(), runs: Vec::new(), left: text.len() };
+/// Reads the rows of a text, or for a glance those up to the first.
+fn read<'t>(text: &'t [u8], names: &Names<'t>, is_glance: bool) -> Result<Rows<'t>, ScanFault> {
+    let left = ROWS_BASE.saturating_add(text.len().saturating_mul(ROWS_PER_BYTE));
+    let mut rows = Rows { text, bytes: Vec::new(), runs: Vec::new(), left };
     let mut appended: Vec<&Part> = names.values().flatten().filter(|part| part.len() > 1).collect();
     appended.sort_unstable_by_key(|part| part.first().map(|string| string.start));
-    for part in appended.into_iter().take(most) {
+    appended.dedup();
+    for part in appended {
+        rows.charge(part)?;
         rows.add(b"", part, &[]);
     }
     if names.is_empty() {
-        return rows;
+        return Ok(rows);
     }
     let (glance, mut row) = (Glance::of(names.keys()), Row::default());
     for word in words(text) {
@@ -116,21 +125,28 @@ fn read<'t>(text: &'t [u8], names: &Names<'t>, most: usize) -> Rows<'t> {
                 (place.clone(), known.and_then(|known| before(known, place.start)).cloned())
             }
         };
-        let link = link(text, row.end..place.start).filter(|_| part.is_some() && row.is_open());
-        let Some(has_blank) = link else {
-            rows.end(&row);
-            if !rows.runs.is_empty() && most == 1 || rows.left == 0 {
-                return rows;
+        let link = link(text, row.end..place.start).filter(|_| part.is_some() && !row.parts.is_empty());
+        let part = part.unwrap_or_default();
+        match link {
+            Some(_) => {
+                if row.words == 1 {
+                    rows.charge(&row.parts)?;
+                }
+                rows.charge(&part)?;
             }
-            row = Row { start: place.start, end: place.end, ..Row::default() };
-            row.take(part.unwrap_or_default(), is_name, false);
-            continue;
-        };
+            None => {
+                rows.end(&row);
+                if is_glance && !rows.runs.is_empty() {
+                    return Ok(rows);
+                }
+                row = Row { start: place.start, ..Row::default() };
+            }
+        }
         row.end = place.end;
-        row.take(part.unwrap_or_default(), is_name, has_blank);
+        row.take(part, is_name, link.unwrap_or(false));
     }
     rows.end(&row);
-    rows
+    Ok(rows)
 }
 
 /// Returns the last string that a name was given before a place, or else the first one behind it.
@@ -139,20 +155,22 @@ fn before(known: &[Part], place: usize) -> Option<&Part> {
     known.get(known.partition_point(begins_before).saturating_sub(1))
 }
 
-/// Returns the strings of a text that are given a name, by it, and whether these are all.
-fn names(text: &[u8]) -> (Names<'_>, bool) {
+/// Returns at most so many strings of a text that are given a name, by it, and whether these are all.
+fn names(text: &[u8], most: usize) -> (Names<'_>, bool) {
     let (mut names, mut count, mut at): (Names<'_>, usize, usize) = (HashMap::new(), 0, 0);
     while let Some(sign) = memchr::memchr(b'=', text.get(at..).unwrap_or_default()).map(|found| at + found) {
         at = sign + 1;
         let Some(given) = given_before(text, sign) else { continue };
         let Some(string) = string_behind(text, sign + 1) else { continue };
         at = string.end;
-        if count == NAMED_MAX {
+        if count == most {
             return (names, false);
         }
         count += 1;
-        let bytes = |part: &Part| part.iter().map(Range::len).sum::<usize>();
-        let has_room = |part: &&mut Part| given.is_more && bytes(part) + string.len() <= ROW_BYTES_MAX;
+        if given.is_more && string.is_empty() {
+            continue;
+        }
+        let has_room = |part: &&mut Part| given.is_more && part.len() < APPENDED_MAX;
         for name in [Some(&given.name), given.typed.as_ref()].into_iter().flatten() {
             let known = names.entry(text.get(name.clone()).unwrap_or_default()).or_default();
             match known.last_mut().filter(has_room) {
@@ -268,17 +286,11 @@ impl Glance {
 }
 
 impl Row {
-    /// Tells whether there is something that may be followed, and room for it.
-    fn is_open(&self) -> bool {
-        !self.parts.is_empty() && self.bytes <= ROW_BYTES_MAX - STRING_BYTES_MAX
-    }
-
     /// Takes a part behind the others.
     fn take(&mut self, part: Part, is_name: bool, has_blank: bool) {
         self.words += 1;
         self.has_name |= is_name && !part.is_empty();
         for (at, string) in part.into_iter().enumerate() {
-            self.bytes += string.len();
             self.blanks.push(has_blank && at == 0);
             self.parts.push(string);
         }
@@ -304,15 +316,20 @@ impl Rows<'_> {
         self.add(name, &row.parts, &row.blanks);
     }
 
+    /// Takes the bytes of some strings from those that rows may have.
+    fn charge(&mut self, strings: &[Range<usize>]) -> Result<(), ScanFault> {
+        let length: usize = strings.iter().map(Range::len).sum();
+        self.left = self.left.checked_sub(length).ok_or(ScanFault::TooMuchDecoded)?;
+        Ok(())
+    }
+
     /// Adds what strings say together, with the blanks before some of them, behind a name. Whatever else is written stands
     /// for a quote: there is one on each side of a string.
     fn add(&mut self, name: &[u8], parts: &[Range<usize>], blanks: &[bool]) {
-        let length: usize = parts.iter().map(Range::len).sum();
         let (Some(first), Some(last)) = (parts.first(), parts.last()) else { return };
-        let Some(left) = self.left.checked_sub(length).filter(|_| length > 0) else {
-            return self.left = if length > 0 { 0 } else { self.left };
-        };
-        self.left = left;
+        if parts.iter().all(Range::is_empty) {
+            return;
+        }
         if !name.is_empty() {
             self.write(&[name, b" = "].concat(), first.start - 1..first.start);
         }
@@ -338,7 +355,8 @@ mod tests {
     use super::*;
 
     fn said(text: &str) -> String {
-        rows(text.as_bytes()).map(|(bytes, _)| String::from_utf8(bytes).unwrap()).unwrap_or_default()
+        let read = rows(text.as_bytes()).unwrap();
+        read.map(|(bytes, _)| String::from_utf8(bytes).unwrap()).unwrap_or_default()
     }
 
     #[test]
@@ -376,7 +394,7 @@ mod tests {
     #[test]
     fn every_part_leads_back_to_its_string() {
         let text = r#"b = "two"; a = "one"; token = a + b"#;
-        let (bytes, runs) = rows(text.as_bytes()).unwrap();
+        let (bytes, runs) = rows(text.as_bytes()).unwrap().unwrap();
         let mut from = 0;
         for (end, place) in runs {
             let (said, stands) = (&bytes[from..end], &text.as_bytes()[place]);
@@ -393,8 +411,29 @@ mod tests {
     }
 
     #[test]
-    fn more_names_than_are_kept_may_be_put_together() {
-        let text = (0..=NAMED_MAX).map(|at| format!("a{at} = 'x'\n")).collect::<String>();
+    fn more_names_than_a_glance_looks_at_may_be_put_together() {
+        let text = (0..=GLANCE_NAMES_MAX).map(|at| format!("a{at} = 'x'\n")).collect::<String>();
+        assert!(may_be_joined(text.as_bytes()));
+    }
+
+    #[test]
+    fn nothing_that_stands_before_a_row_hides_it() {
+        let filler = format!("a = '{}'; e = ''; {}", "x".repeat(1000), "f(a + e); ".repeat(20));
+        let long = format!("a = '{}'; f(a + b + c)", "x".repeat(1020));
+        let empty = "s = 'on'; ".to_owned() + &"s += ''; ".repeat(100) + "s += 'etwo'";
+        for text in [
+            format!("{filler}b = 'one'; c = 'two'; f(b + c)"),
+            format!("b = 'one'; c = 'two'; {long}"),
+            empty,
+        ] {
+            assert!(said(&text).contains("onetwo"), "{}", text.len());
+        }
+    }
+
+    #[test]
+    fn what_says_more_than_a_text_may_is_refused() {
+        let text = format!("a = '{}'; {}", "x".repeat(1000), "a + ".repeat(10_000));
+        assert!(matches!(rows(text.as_bytes()), Err(ScanFault::TooMuchDecoded)));
         assert!(may_be_joined(text.as_bytes()));
     }
 }
