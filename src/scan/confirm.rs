@@ -365,6 +365,11 @@ impl Work {
         Self { left: WORK_BASE.saturating_add(bytes.saturating_mul(WORK_PER_BYTE)) }
     }
 
+    /// Returns how much of what was granted for a text of `bytes` is done.
+    pub fn done(&self, bytes: usize) -> usize {
+        Self::for_text(bytes).left.saturating_sub(self.left)
+    }
+
     fn spend(&mut self, bytes: usize) -> Result<(), Exhausted> {
         self.left = self.left.checked_sub(bytes.saturating_add(WORK_PER_LOOK)).ok_or(Exhausted)?;
         Ok(())
