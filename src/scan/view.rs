@@ -151,6 +151,13 @@ impl View {
         }
     }
 
+    /// Returns the view with each byte of it written as another one.
+    pub(super) fn rewritten(&self, rewrite: impl FnOnce(&[u8]) -> Vec<u8>) -> Self {
+        let bytes = rewrite(&self.bytes);
+        debug_assert_eq!(bytes.len(), self.bytes.len());
+        Self { bytes, segments: self.segments.clone() }
+    }
+
     /// Appends another view of the same source on a line of its own, which `source` stands before.
     pub(super) fn append_line(&mut self, other: &Self, source: usize) {
         self.append(b"\n", source, 1, 1);

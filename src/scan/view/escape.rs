@@ -138,12 +138,44 @@ fn percent(input: Input<'_>) -> Unit {
         }
     }
     match input.hex(taken, 2) {
-        Ok(value) if taken == 1 || matches!(value, 0x20..=0x7e) => {
-            changed(taken + 2, Folded::byte(value as u8))
-        }
+        Ok(value) if taken == 1 => byte_by_byte(input, b"%", value as u8),
+        Ok(value @ 0x20..=0x7e) => changed(taken + 2, Folded::byte(value as u8)),
         Err(Unit::Pending) => Unit::Pending,
         Ok(_) | Err(_) if taken > 1 => changed(3, Folded::byte(b'%')),
         Ok(_) | Err(_) => Unit::Plain(1),
+    }
+}
+
+/// Reads a character whose bytes are written one by one, each as two digits behind a sign, or the first of them alone if the
+/// others do not follow.
+fn byte_by_byte(input: Input<'_>, sign: &[u8], first: u8) -> Unit {
+    let each = sign.len() + 2;
+    let alone = changed(each, Folded::byte(first));
+    let count = match first {
+        0xc2..=0xdf => 2,
+        0xe0..=0xef => 3,
+        0xf0..=0xf4 => 4,
+        _ => return alone,
+    };
+    let mut bytes = [first, 0, 0, 0];
+    for (nth, byte) in bytes.iter_mut().enumerate().take(count).skip(1) {
+        for (at, expected) in sign.iter().enumerate() {
+            match input.peek(nth * each + at) {
+                Peek::Later => return Unit::Pending,
+                Peek::Byte(sign) if sign == *expected => {}
+                Peek::Never | Peek::Byte(_) => return alone,
+            }
+        }
+        match input.hex(nth * each + sign.len(), 2) {
+            Ok(value @ 0x80..=0xbf) => *byte = value as u8,
+            Err(Unit::Pending) => return Unit::Pending,
+            Ok(_) | Err(_) => return alone,
+        }
+    }
+    let whole = bytes.get(..count).and_then(|bytes| std::str::from_utf8(bytes).ok());
+    match whole.and_then(|text| text.chars().next()) {
+        Some(character) => meaning(count * each, character),
+        None => alone,
     }
 }
 
@@ -163,7 +195,7 @@ fn backslash(input: Input<'_>) -> Unit {
         b'x' | b'u' if matches!(input.peek(2), Peek::Byte(b'{')) => braced(input),
         b'x' => match input.hex(2, 2) {
             Ok(value) if value == u32::from(ESC) => control(input, 4, changed(4, Folded::byte(ESC))),
-            Ok(value) => changed(4, Folded::byte(value as u8)),
+            Ok(value) => byte_by_byte(input, br"\x", value as u8),
             Err(unit) => unit,
         },
         b'u' => match input.hex(2, 4) {

@@ -96,7 +96,8 @@ fn what_a_reader_sees() {
         ("ﬁne", "fine"),
         ("&#x200b;a", "a"),
         ("\\u200ba", "a"),
-        ("%EF%BC%A1", "Ａ"),
+        ("%EF%BC%A1 \\xef\\xbc\\xa1", "A A"),
+        ("gh%E2%80%8Bp%D0%B0 %E2%82%ACz", "ghpa €z"),
         ("4111\u{2011}1111", "4111-1111"),
         ("&#65", "A"),
         ("&#103&#104&#112_", "ghp_"),
@@ -130,6 +131,7 @@ fn bytes_that_are_no_text_pass() {
         assert_eq!(canonical(text), None, "{text:?}");
     }
     assert_eq!(canonical(b"\xff%41\xe2\x82").unwrap().bytes(), b"\xffA\xe2\x82");
+    assert_eq!(canonical(b"%ff%E2%82 %E2%82%41%e2\x82").unwrap().bytes(), b"\xff\xe2\x82 \xe2\x82A\xe2\x82");
 }
 
 #[test]
@@ -154,6 +156,8 @@ fn escaped() -> impl Strategy<Value = Vec<u8>> {
             "\\ud83d",
             "%41",
             "%E2%82%AC",
+            "%E2%80%8B",
+            "\\xef\\xbc\\xa1",
             "&#65;",
             "&amp;",
             "&zwj;",
