@@ -59,7 +59,8 @@ pub fn measure(layers: &Layers, rows: &[Text], secrets: &[Secret], report: &mut 
     }
     report.table(
         "Kept when transformed",
-        "Of the attacks that are reported as they are, the percentage that is still reported; of the keys that are found as they \
+        "Of the attacks that are reported as they are and whose letters can be written so, the percentage that is still \
+         reported; of the keys that are found as they \
          are, in their texts, that which the same detector still finds, where a transform leaves a key the same key. Of harmless \
          texts, those that the default policy refuses for an injection or a secret, by how many points these are more than of \
          the texts as they are, and those reported for an injection.",
@@ -101,7 +102,7 @@ fn rise(written: Alarms, plain: Alarms) -> f64 {
 
 fn kept(layers: &Layers, attacks: &[&Text], transform: &Transform) -> Share {
     let mut kept = Share::default();
-    for row in attacks {
+    for row in attacks.iter().filter(|row| (transform.carries)(&row.text)) {
         kept.note(layers.outcome(&(transform.write)(&row.text), Origin::User).told());
     }
     kept

@@ -15,6 +15,8 @@ pub struct Transform {
     pub family: &'static str,
     /// Whether every letter comes back as it was, so that a key stays the same key.
     pub is_exact: bool,
+    /// Tells whether it has signs for all letters of a text.
+    pub carries: fn(&str) -> bool,
     /// Writes a text.
     pub write: fn(&str) -> String,
 }
@@ -54,16 +56,16 @@ pub const TRANSFORMS: [Transform; 35] = [
     exact("letters spaced out", "spelling", |text| between(text, ' ')),
     exact("letters dotted", "spelling", |text| words(text, ".")),
     exact("ROT13", "cipher", rot13),
-    lossy("Morse", "cipher", morse),
+    Transform { carries: str::is_ascii, ..lossy("Morse", "cipher", morse) },
     exact("reversed", "cipher", |text| text.chars().rev().collect()),
 ];
 
 const fn exact(name: &'static str, family: &'static str, write: fn(&str) -> String) -> Transform {
-    Transform { name, family, is_exact: true, write }
+    Transform { name, family, is_exact: true, carries: |_| true, write }
 }
 
 const fn lossy(name: &'static str, family: &'static str, write: fn(&str) -> String) -> Transform {
-    Transform { name, family, is_exact: false, write }
+    Transform { name, family, is_exact: false, carries: |_| true, write }
 }
 
 fn characters(text: &str, write: impl Fn(char) -> String) -> String {

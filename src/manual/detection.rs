@@ -43,9 +43,10 @@
 //! What all layers block and report of the sources that the model has learnt from, and of harmless texts, is the report's table
 //! by source: it says how the product behaves on those texts, not how it does on others. The goals of what is kept when transformed are
 //! 98 % for invisible characters, look-alikes and encodings and 90 % for leet, spacing and ciphers, with 0.1 point more false
-//! positives. Of 139 attacks fall short: those in bits (68 %), in Morse (63 %) and turned round (47 %, before everyday words told
-//! that); of 150 keys those in bits (75 %, before longer rows counted as texts), with their letters apart (47 %), in ROT13 and turned round (15 % each). Of attacks that a tool gives back 92 to 94 % of those found alone are found in documents of 8 to 128 KiB (goal: two
-//! points less than 100).
+//! positives. Of 139 attacks those in percent escapes fall short (97.8 %); of Morse, which has no letters beyond ASCII, 62 are counted
+//! (90 %). Of 150 keys fall short those whose letters stand apart (77 %, with dots 75 %), in ROT13 (76 %) and turned round (75 %). Of
+//! attacks that a tool gives back 92 to 94 % of those found alone are found in documents of 8 to 128 KiB (goal: two points less than
+//! 100).
 //!
 //! In answers, streamed or not, the model reads what the caller gets to read (not what a model thinks, nor the arguments of its
 //! calls) in windows of 1.5 kB at most, anew for every 512 bytes and at the end, without the other layers' findings. In a stream, a
@@ -57,7 +58,8 @@
 //! letters and three words: of the parts of 600 English attacks, each in three ciphers, 97 % were told and undone, and 8 of 17,704 harmless
 //! parts were taken for one, which costs a reading. Secrets and personal data are looked for in exact codes (Base32, Ascii85,
 //! quoted-printable, gzip, numbers) and in strings that a program puts together, orders in all. A key whose detector says how it begins (`heads` in its pack) is
-//! found in ROT13 and backwards as well; a password, or a key without such a beginning, is not.
+//! found in ROT13 and backwards as well, and so is a password, or a key without such a beginning, if its name is spelt so and stands before it.
+//! Of a long text what is near such marks is read once more, 16 KiB on each side.
 //!
 //! The operator's own instructions defend themselves in the words of attacks: what the model and the patterns find in a system prompt is
 //! recorded at most, unless it is encoded there.
@@ -150,5 +152,5 @@
 //!
 //! Strings are put together by operators, by the end of a line within brackets or behind an operator, by joining a list with nothing
 //! between, and by their names. What a function or a loop makes of them is not known, nor what stands beside a name within a
-//! template (`f"{a}e42F29"`), nor a name with a dot. In answers they are not put together. A key letter by letter, in Morse, or in
-//! another cipher than ROT13 is not found.
+//! template (`f"{a}e42F29"`), nor a name with a dot. In answers they are not put together. A key in Morse is not found; one in
+//! another cipher than ROT13 is only beside a sentence in the same.

@@ -43,9 +43,6 @@ mod trust;
 mod unescaped;
 mod wide;
 
-use self::letters::Cipher;
-use self::marks::Mark;
-use self::marks::Marked;
 pub(super) use self::marks::Marks;
 pub(super) use self::numbers::digits;
 use self::trust::Trust;
@@ -91,8 +88,10 @@ pub(super) struct Spelt {
 enum Origin {
     /// By the view itself.
     View,
-    /// From the other end.
-    Reversed,
+    /// By the view, byte by byte: what runs from one part of an excerpt into the next ends with the former.
+    Near,
+    /// The same, from the other end of a view.
+    Reversed(View),
     /// From stretches in any order, each with where it ends in the reading.
     Runs(Vec<(usize, Range<usize>)>),
 }
@@ -354,7 +353,15 @@ impl Spelt {
     pub(super) fn place(&self, range: &Range<usize>, length: usize) -> Range<usize> {
         match &self.origin {
             Origin::View => self.view.source_range(range.clone()),
-            Origin::Reversed => length.saturating_sub(range.end)..length.saturating_sub(range.start),
+            Origin::Near => {
+                let source = self.view.source_range(range.clone());
+                source.start..source.end.min(source.start + range.len())
+            }
+            Origin::Reversed(near) => {
+                let from_end = |at: usize| near.bytes().len().saturating_sub(at);
+                let source = near.source_range(from_end(range.end)..from_end(range.start));
+                source.start.max(source.end.saturating_sub(range.len()))..source.end
+            }
             Origin::Runs(runs) => {
                 let run_of = |at: usize| runs.partition_point(|(end, _)| *end <= at);
                 let touched = run_of(range.start)..=run_of(range.end.saturating_sub(1));
@@ -419,28 +426,8 @@ fn readings(text: &[u8], marks: &Marks) -> Result<Vec<Spelt>, ScanFault> {
     let mut found = code::readings(text)?;
     found.extend(unfilled(text));
     found.extend(strings::read(text)?);
-    for Marked { mark, is_of_key } in marks.of(text)? {
-        let known = found.len();
-        match mark {
-            Mark::Cipher(Cipher::Moved(places)) => {
-                found.push(same(Spelling::Caesar, letters::moved(text, places)));
-            }
-            Mark::Cipher(Cipher::Mirrored) => found.push(same(Spelling::Caesar, letters::mirrored(text))),
-            Mark::Reversed => {
-                let reversed = same(Spelling::Reversed, letters::reversed(text));
-                found.push(Spelt { origin: Origin::Reversed, ..reversed });
-                found.push(same(Spelling::Reversed, letters::words_reversed(text)));
-            }
-            Mark::Spaced => {
-                found.extend(apart::spaced(text).map(|view| viewed(Spelling::Spaced, view)));
-                let with_signs = apart::spaced_with_signs(text).map(|view| viewed(Spelling::Spaced, view));
-                found.extend(with_signs.map(|spelt| Spelt { is_of_key: true, ..spelt }));
-            }
-            Mark::Leet => {
-                found.extend([b'i', b'l'].map(|one| same(Spelling::Leet, letters::unleeted(text, one))))
-            }
-        }
-        found.iter_mut().skip(known).for_each(|spelt| spelt.is_of_key |= is_of_key);
+    for marked in marks.of(text)? {
+        found.extend(marked.readings(text));
     }
     Ok(found)
 }

@@ -7,7 +7,8 @@ use std::ops::Range;
 
 use crate::scan::view::View;
 
-/// How much of the text around a stretch is read with it, in bytes: more than any window that is judged together.
+/// How much of the text around a stretch is read with it where orders are looked for, in bytes: more than any window that is
+/// judged together.
 pub(super) const AROUND_BYTES: usize = 1024;
 
 /// An excerpt of a text as it is made.
@@ -18,6 +19,15 @@ pub(super) struct Excerpt<'t> {
     view: View,
     /// Where the last stretch ends.
     end: usize,
+}
+
+/// Returns some stretches of a text as they stand, with so many bytes around each; nothing if there are none.
+pub(super) fn around(text: &[u8], stretches: &[Range<usize>], around: usize) -> Option<View> {
+    let mut stretches = stretches.to_vec();
+    stretches.sort_unstable_by_key(|stretch| (stretch.start, stretch.end));
+    let mut excerpt = Excerpt::of(text, around);
+    stretches.into_iter().for_each(|stretch| excerpt.keep(stretch));
+    excerpt.read()
 }
 
 impl<'t> Excerpt<'t> {

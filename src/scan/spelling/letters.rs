@@ -91,15 +91,14 @@ pub(super) fn mirrored(text: &[u8]) -> Vec<u8> {
         .collect()
 }
 
-/// Returns the ciphers that undo those in which parts of a text seem to be written.
-pub(super) fn ciphers(text: &[u8]) -> Vec<Cipher> {
+/// Returns the parts of a text that seem to be written in ciphers, each with what undoes its own.
+pub(super) fn ciphers(text: &[u8]) -> Vec<(Cipher, Range<usize>)> {
     let (worths, mut found) = (&*WORTHS, Vec::new());
     let mut judge = |part: Range<usize>, sum: u32| {
         if part.len() > CIPHER_LETTERS_MIN
-            && let Some(cipher) = cipher_of(text.get(part).unwrap_or_default(), sum, worths)
-            && !found.contains(&cipher)
+            && let Some(cipher) = cipher_of(text.get(part.clone()).unwrap_or_default(), sum, worths)
         {
-            found.push(cipher);
+            found.push((cipher, part));
         }
     };
     let (mut start, mut sum) = (0, 0);
@@ -213,11 +212,11 @@ mod tests {
         for places in 1..26 {
             let written = moved(PLAIN.as_bytes(), places);
             let text = [b"Please read (".as_slice(), &written, b") to me"].concat();
-            assert_eq!(ciphers(&text), [Cipher::Moved(26 - places)], "{places}");
+            assert_eq!(ciphers(&text), [(Cipher::Moved(26 - places), 13..13 + written.len())], "{places}");
             assert_eq!(moved(&written, 26 - places), PLAIN.as_bytes());
         }
         let written = mirrored(PLAIN.as_bytes());
-        assert_eq!(ciphers(&written), [Cipher::Mirrored]);
+        assert_eq!(ciphers(&written), [(Cipher::Mirrored, 0..written.len())]);
         assert_eq!(mirrored(&written), PLAIN.as_bytes());
     }
 

@@ -1,21 +1,31 @@
 //! The marks by which other spellings are told: words of orders, and the beginnings of values that detectors name.
 //!
-//! In: a text. Out: what it may be spelt in. The marks of a scanner are made of its detectors when they are first asked.
+//! In: a text. Out: what it may be spelt in, and where. The marks of a scanner are made of its detectors when they are first
+//! asked.
 
 use std::collections::BTreeSet;
+use std::ops::Range;
 use std::sync::LazyLock;
 
+use super::OVERLAP_BYTES;
+use super::Origin;
+use super::Spelt;
 use super::apart;
+use super::excerpt;
 use super::letters;
 use super::letters::Cipher;
+use super::same;
+use super::viewed;
 use crate::scan::engine::Engine;
 use crate::scan::engine::Run;
 use crate::scan::scanner::ScanFault;
 use crate::scan::shape::Shape;
 use crate::scan::shape::Start;
+use crate::scan::threat::Spelling;
+use crate::scan::view::View;
 
 /// The words by which an order is known that is turned round, or in the cipher of everyday.
-const WORDS: [&str; 13] = [
+const WORDS: [&str; 16] = [
     "ignore",
     "previous",
     "instructions",
@@ -29,10 +39,33 @@ const WORDS: [&str; 13] = [
     "pretend",
     "override",
     "secret",
+    "token",
+    "api_key",
+    "credential",
 ];
 
+/// The same in other languages.
+const WORDS_OF_OTHERS: &str = "ignora instrucciones anteriores olvida sistema senha instrucoes istruzioni precedenti dimentica \
+    oublie ignoriere anweisungen vorherigen vergiss passwort instructies negeer wachtwoord zignoruj instrukcje abaikan \
+    instruksi talimat yoksay ignorera maagizo";
+/// And beyond ASCII, without such letters that may be capitals: these are known where they are turned round.
+const WORDS_BEYOND_ASCII: &str = "ontraseña nstruções nstrucțiuni quên hướng khẩu гнорируй нструкци ароль истем абудь гноруй \
+    нструкці γνόησε δηγίες ωδικό تجاهل تعليمات كلمة نظام התעלם הוראות अनदेखा निर्देश पासवर्ड 忽略 密码 密碼 パスワード \
+    ください 비밀번호 시스템";
+
 /// Words of nearly every longer text in some languages, of which few are words when they are turned round.
-const COMMON_WORDS: [&str; 9] = ["the", "you", "your", "this", "that", "und", "nicht", "que", "che"];
+const COMMON_WORDS: &str = "the you your this that und nicht ist ich que para che vous pour niet yang untuk";
+
+/// What stands behind a space in hardly any text but one that is turned round: vowel signs of Devanagari and Bengali, letters that
+/// end a word in Hebrew and Arabic, and how sentences end in Korean.
+const TURNED_SIGNS: [&str; 4] = [
+    r"\x20\xe0(?:\xa4[\xbe\xbf]|\xa5[\x80-\x8d]|\xa6[\xbe\xbf]|\xa7[\x80-\x8d])",
+    r"\x20\xd7[\x9a\x9d\x9f\xa3\xa5]",
+    r"\x20\xd8\xa9",
+    r"\x20[.?](?:\xeb\x8b\xa4|\xec\x9a\x94|\xea\xb9\x8c)",
+];
+/// How many bytes the shortest of them has.
+const TURNED_SIGN_BYTES_MIN: usize = 3;
 
 /// How far that cipher moves letters.
 const ROT13: u8 = 13;
@@ -59,18 +92,20 @@ pub(super) enum Mark {
 }
 
 /// A mark of a text.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Marked {
     pub(super) mark: Mark,
     /// Whether nothing but the beginning of a key tells it.
     pub(super) is_of_key: bool,
+    /// Where it stands, in any order.
+    pub(super) places: Vec<Range<usize>>,
 }
 
 /// What is looked for to tell other spellings, and what each says.
 pub(in crate::scan) struct Marks {
     engine: Engine,
-    /// What each shape says.
-    marks: Vec<Marked>,
+    /// What each shape says, and whether it is the beginning of a key.
+    marks: Vec<(Mark, bool)>,
     /// How keys begin.
     heads: BTreeSet<Box<[u8]>>,
 }
@@ -80,17 +115,26 @@ impl Marks {
     pub(in crate::scan) fn compile<'h>(heads: impl Iterator<Item = &'h str>) -> Option<Self> {
         let heads: BTreeSet<Box<[u8]>> = heads.map(|head| head.as_bytes().into()).collect();
         let (mut shapes, mut marks) = (Vec::new(), Vec::new());
-        let of_order = |mark: Mark| Marked { mark, is_of_key: false };
-        let of_key = |mark: Mark| Marked { mark, is_of_key: true };
-        for word in WORDS {
+        let of_order = |mark: Mark| (mark, false);
+        let of_key = |mark: Mark| (mark, true);
+        for word in WORDS.into_iter().chain(WORDS_OF_OTHERS.split_ascii_whitespace()) {
             shapes.push(Shape::caseless(&letters::moved(word.as_bytes(), ROT13)));
             marks.push(of_order(Mark::Cipher(Cipher::Moved(ROT13))));
-            shapes.push(Shape::caseless(&word.bytes().rev().collect::<Vec<u8>>()));
+            shapes.push(Shape::caseless(&letters::reversed(word.as_bytes())));
             marks.push(of_order(Mark::Reversed));
         }
-        for word in COMMON_WORDS {
-            let turned: Vec<u8> = word.bytes().rev().collect();
+        for word in COMMON_WORDS.split_ascii_whitespace() {
+            let turned = letters::reversed(word.as_bytes());
             shapes.push(Shape::caseless(&[b" ", &*turned, b" "].concat()));
+            marks.push(of_order(Mark::Reversed));
+        }
+        for word in WORDS_BEYOND_ASCII.split_ascii_whitespace() {
+            shapes.push(Shape::caseless(&letters::reversed(word.as_bytes())));
+            marks.push(of_order(Mark::Reversed));
+        }
+        for expression in TURNED_SIGNS {
+            let start = Start::Known { back: TURNED_SIGN_BYTES_MIN };
+            shapes.push(Shape { expression: expression.to_owned(), start, lead: None });
             marks.push(of_order(Mark::Reversed));
         }
         for head in &heads {
@@ -128,11 +172,11 @@ impl Marks {
     /// The text could not be searched.
     pub(super) fn of(&self, text: &[u8]) -> Result<Vec<Marked>, ScanFault> {
         let mut marks = self.find(text)?;
-        for mark in letters::ciphers(text).into_iter().map(Mark::Cipher) {
-            note(Marked { mark, is_of_key: false }, &mut marks);
+        for (cipher, part) in letters::ciphers(text) {
+            note((Mark::Cipher(cipher), false), part, &mut marks);
         }
         if apart::stand_apart(text) {
-            note(Marked { mark: Mark::Spaced, is_of_key: false }, &mut marks);
+            note((Mark::Spaced, false), 0..text.len(), &mut marks);
         }
         Ok(marks)
     }
@@ -144,11 +188,11 @@ impl Marks {
             |_| true,
             |runs| {
                 let mut found: Vec<Marked> = Vec::new();
-                for Run { group, last, .. } in runs {
+                for Run { group, first, last } in runs {
                     for shape in self.engine.shapes(*group) {
-                        let Some(marked) = self.marks.get(*shape as usize) else { continue };
-                        if marked.mark != Mark::Leet || letters::has_leet(text, *last) {
-                            note(*marked, &mut found);
+                        let Some((mark, is_of_key)) = self.marks.get(*shape as usize) else { continue };
+                        if *mark != Mark::Leet || letters::has_leet(text, *last) {
+                            note((*mark, *is_of_key), first.saturating_sub(1)..*last, &mut found);
                         }
                     }
                 }
@@ -159,11 +203,64 @@ impl Marks {
     }
 }
 
-/// Notes a mark among those of a text.
-fn note(marked: Marked, marks: &mut Vec<Marked>) {
-    match marks.iter_mut().find(|known| known.mark == marked.mark) {
-        Some(known) => known.is_of_key &= marked.is_of_key,
-        None => marks.push(marked),
+/// Writes each byte of a text as another one.
+type Rewrite<'r> = &'r dyn Fn(&[u8]) -> Vec<u8>;
+
+impl Marked {
+    /// Returns the readings of the text that it tells: of what is near its places, and of letters that stand one by one.
+    pub(super) fn readings(&self, text: &[u8]) -> Vec<Spelt> {
+        // Letters moved or turned may be those of a key, which is longer than an order is.
+        let around = if self.mark == Mark::Leet { excerpt::AROUND_BYTES } else { OVERLAP_BYTES };
+        let near = || excerpt::around(text, &self.places, around);
+        let mut readings = match self.mark {
+            Mark::Cipher(Cipher::Moved(places)) => {
+                rewritten(Spelling::Caesar, near(), &[&|text| letters::moved(text, places)])
+            }
+            Mark::Cipher(Cipher::Mirrored) => rewritten(Spelling::Caesar, near(), &[&letters::mirrored]),
+            Mark::Reversed => {
+                let words = rewritten(Spelling::Reversed, near(), &[&letters::words_reversed]);
+                near().map(turned).into_iter().chain(words).collect()
+            }
+            Mark::Leet => {
+                let of_one = |one: u8| move |text: &[u8]| letters::unleeted(text, one);
+                rewritten(Spelling::Leet, near(), &[&of_one(b'i'), &of_one(b'l')])
+            }
+            Mark::Spaced => spaced(text),
+        };
+        readings.iter_mut().for_each(|spelt| spelt.is_of_key |= self.is_of_key);
+        readings
+    }
+}
+
+/// Returns what is near a mark, in each of some ways to write its letters.
+fn rewritten(spelling: Spelling, near: Option<View>, ways: &[Rewrite<'_>]) -> Vec<Spelt> {
+    let Some(near) = near else { return Vec::new() };
+    let near = |way: &Rewrite<'_>| Spelt { origin: Origin::Near, ..viewed(spelling, near.rewritten(way)) };
+    ways.iter().map(near).collect()
+}
+
+/// Returns what is near a mark from its other end.
+fn turned(near: View) -> Spelt {
+    let whole = same(Spelling::Reversed, letters::reversed(near.bytes()));
+    Spelt { origin: Origin::Reversed(near), ..whole }
+}
+
+/// Returns a text with its letters together that stand one by one, and once more with the signs that do, which keys have.
+fn spaced(text: &[u8]) -> Vec<Spelt> {
+    let together = apart::spaced(text).map(|view| viewed(Spelling::Spaced, view));
+    let with_signs = apart::spaced_with_signs(text).map(|view| viewed(Spelling::Spaced, view));
+    let of_keys = with_signs.map(|spelt| Spelt { is_of_key: true, ..spelt });
+    together.into_iter().chain(of_keys).collect()
+}
+
+/// Notes where a mark stands among those of a text.
+fn note((mark, is_of_key): (Mark, bool), place: Range<usize>, marks: &mut Vec<Marked>) {
+    match marks.iter_mut().find(|known| known.mark == mark) {
+        Some(known) => {
+            known.is_of_key &= is_of_key;
+            known.places.push(place);
+        }
+        None => marks.push(Marked { mark, is_of_key, places: vec![place] }),
     }
 }
 
@@ -180,10 +277,11 @@ mod tests {
         let shapes = ["ab", "[a]b", "a[b]", "(?:ab)"].map(shape);
         let marks = Marks {
             engine: Engine::compile(&shapes).unwrap(),
-            marks: vec![Marked { mark: Mark::Reversed, is_of_key: true }; 4],
+            marks: vec![(Mark::Reversed, true); 4],
             heads: BTreeSet::new(),
         };
-        assert_eq!(marks.find(b"ab").unwrap(), [Marked { mark: Mark::Reversed, is_of_key: true }]);
+        let places = vec![1..2; 4];
+        assert_eq!(marks.find(b"ab").unwrap(), [Marked { mark: Mark::Reversed, is_of_key: true, places }]);
         assert!(matches!(marks.find("ab".repeat(1 << 18).as_bytes()), Err(ScanFault::Engine(_))));
     }
 }

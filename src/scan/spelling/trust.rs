@@ -19,6 +19,10 @@ use crate::scan::threat::Spelling;
 const BEGINNING_BYTES_MIN: usize = 4;
 /// The shortest label in front of a value, in bytes.
 const LABEL_BYTES_MIN: usize = 4;
+/// The shortest value that is no row of a table where each of its signs stands alone, in bytes, and how many of them are
+/// letters at least, and how many are digits.
+const SPELT_OUT_BYTES_MIN: usize = 16;
+const SPELT_OUT_OF_EACH_MIN: usize = 3;
 
 /// How far a reading is trusted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,7 +31,7 @@ pub(super) enum Trust {
     All,
     /// Beside orders, what is proven: by a checksum, by its beginning, by the label of a number.
     Proven,
-    /// Beside orders, keys whose beginning is known.
+    /// Beside orders, keys whose beginning is known, or whose name is spelt like them and stands before them.
     Keys,
     /// Orders.
     Orders,
@@ -60,14 +64,33 @@ impl Spelt {
         match self.trust() {
             Trust::All => true,
             Trust::Orders => false,
-            Trust::Keys => marks.begin_key(self.value(finding)),
+            Trust::Keys => marks.begin_key(self.value(finding)) || self.is_named_secret(finding, of),
             Trust::Proven => {
                 marks.begin_key(self.value(finding))
                     || begins_as_key(of)
+                    || of.category == Category::Secrets && self.is_spelt_out(finding, text)
                     || is_labelled(finding, of) && is_of_person(of)
                     || of.checks.iter().any(|check| check.is_proof()) && !self.is_listed(finding, text)
             }
         }
+    }
+
+    /// Tells whether what was found is a secret with its name before it in the reading: chance makes no such words.
+    fn is_named_secret(&self, finding: &Finding, of: &Detector) -> bool {
+        let name = self.bytes().get(finding.span.start..finding.value.start).unwrap_or_default();
+        let letters = name.iter().filter(|byte| byte.is_ascii_alphabetic()).count();
+        of.category == Category::Secrets && letters >= LABEL_BYTES_MIN
+    }
+
+    /// Tells whether the signs of a long value, some of them letters and some digits, stand apart in the text.
+    fn is_spelt_out(&self, finding: &Finding, text: &[u8]) -> bool {
+        let (value, source) = (self.value(finding), self.place(&finding.value, text.len()));
+        let count = |is: fn(&u8) -> bool| value.iter().filter(|byte| is(byte)).count();
+        self.spelling == Spelling::Spaced
+            && value.len() >= SPELT_OUT_BYTES_MIN
+            && source.len() + 1 >= 2 * value.len()
+            && count(u8::is_ascii_alphabetic) >= SPELT_OUT_OF_EACH_MIN
+            && count(u8::is_ascii_digit) >= SPELT_OUT_OF_EACH_MIN
     }
 
     /// Tells whether a finding is made of what stands in a list, as digits do in code.
@@ -123,6 +146,7 @@ mod tests {
             number("iban", r"\b([A-Z]{2}[0-9]{20})\b", &[Check::Iban]),
             secret("key", r"\b(acme_[0-9A-Za-z]{12})\b"),
             secret("password", "password: ([a-z]{5}[0-9]{3})"),
+            secret("token", r"\btoken=([0-9a-f]{20})\b"),
         ]);
         let scanner = scanner.unwrap();
         let findings = scanner.scan_spelt(text.as_bytes(), &scanner.all()).unwrap().findings;
@@ -151,7 +175,7 @@ mod tests {
 
     #[test]
     fn of_signs_that_stand_apart_counts_what_is_proven_or_has_a_label() {
-        let cases: [(String, &[&str]); 9] = [
+        let cases: [(String, &[&str]); 11] = [
             (format!("card {}", apart(CARD, " ")), &["card"]),
             (apart(CARD, "-"), &["card"]),
             (apart("4539578763621487", " "), &[]),
@@ -161,9 +185,27 @@ mod tests {
             (apart("12345674", " "), &[]),
             (format!("take {} so", apart("acme_4a7C91e0b2d3", " ")), &["key"]),
             (format!("password: {}", apart("qwert123", " ")), &[]),
+            (format!("token={}", apart("b9f0c2a7d4e1586b3a2c", " ")), &["token"]),
+            (format!("token={}", apart("01101000010111010010", " ")), &[]),
         ];
         for (text, names) in cases {
             assert_eq!(found(&text), names, "{text}");
+        }
+    }
+
+    #[test]
+    fn of_letters_moved_or_turned_counts_a_secret_with_its_name() {
+        let named = "the system says token=b9f0c2a7d4e1586b3a2c here";
+        let moved =
+            |text: &str| String::from_utf8(super::super::letters::moved(text.as_bytes(), 13)).unwrap();
+        let turned = |text: &str| text.chars().rev().collect::<String>();
+        for text in [moved(named), turned(named)] {
+            assert_eq!(found(&text), ["token"], "{text}");
+        }
+        for text in
+            [moved("the system says acme_4a7C91e0b2d3"), turned("the system has b9f0c2a7d4e1586b3a2c")]
+        {
+            assert!(found(&text).is_empty(), "{text}");
         }
     }
 
