@@ -71,7 +71,8 @@ const ERRANDS: &str = "Hello Ruth, thank you for your letter. Could you send me 
     village; print one for the wall if you like it. Always lock the door behind you. Say hello to everybody, and give my best \
     to your mother. As for the summer, imagine a table under the trees, with no speeches at all. Yours, Anna";
 
-/// How much of it a detector's pattern may look at, in percent: one that is asked at every such verb looks at all of it, and at some of it twice.
+/// How much of it a detector's pattern may look at, in percent: one that is asked at every such verb looks at all of it, and
+/// at some of it twice.
 const LOOKED_AT_PERCENT_MAX: usize = 110;
 
 #[test]

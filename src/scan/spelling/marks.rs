@@ -48,7 +48,7 @@ const WORDS: [&str; 16] = [
 const WORDS_OF_OTHERS: &str = "ignora instrucciones anteriores olvida sistema senha instrucoes istruzioni precedenti dimentica \
     oublie ignoriere anweisungen vorherigen vergiss passwort instructies negeer wachtwoord zignoruj instrukcje abaikan \
     instruksi talimat yoksay ignorera maagizo";
-/// And beyond ASCII, without such letters that may be capitals: these are known where they are turned round.
+/// And beyond ASCII, without first letters beyond it that may be capitals: these are known where they are turned round.
 const WORDS_BEYOND_ASCII: &str = "ontraseña nstruções nstrucțiuni quên hướng khẩu гнорируй нструкци ароль истем абудь гноруй \
     нструкці γνόησε δηγίες ωδικό تجاهل تعليمات كلمة نظام התעלם הוראות अनदेखा निर्देश पासवर्ड 忽略 密码 密碼 パスワード \
     ください 비밀번호 시스템";
@@ -56,8 +56,8 @@ const WORDS_BEYOND_ASCII: &str = "ontraseña nstruções nstrucțiuni quên hư�
 /// Words of nearly every longer text in some languages, of which few are words when they are turned round.
 const COMMON_WORDS: &str = "the you your this that und nicht ist ich que para che vous pour niet yang untuk";
 
-/// What stands behind a space in hardly any text but one that is turned round: vowel signs of Devanagari and Bengali, letters that
-/// end a word in Hebrew and Arabic, and how sentences end in Korean.
+/// What stands behind a space in hardly any text but one that is turned round: vowel signs of Devanagari and Bengali,
+/// letters that end a word in Hebrew and Arabic, and how sentences end in Korean.
 const TURNED_SIGNS: [&str; 4] = [
     r"\x20\xe0(?:\xa4[\xbe\xbf]|\xa5[\x80-\x8d]|\xa6[\xbe\xbf]|\xa7[\x80-\x8d])",
     r"\x20\xd7[\x9a\x9d\x9f\xa3\xa5]",
@@ -115,38 +115,36 @@ impl Marks {
     pub(in crate::scan) fn compile<'h>(heads: impl Iterator<Item = &'h str>) -> Option<Self> {
         let heads: BTreeSet<Box<[u8]>> = heads.map(|head| head.as_bytes().into()).collect();
         let (mut shapes, mut marks) = (Vec::new(), Vec::new());
-        let of_order = |mark: Mark| (mark, false);
-        let of_key = |mark: Mark| (mark, true);
         for word in WORDS.into_iter().chain(WORDS_OF_OTHERS.split_ascii_whitespace()) {
             shapes.push(Shape::caseless(&letters::moved(word.as_bytes(), ROT13)));
-            marks.push(of_order(Mark::Cipher(Cipher::Moved(ROT13))));
+            marks.push((Mark::Cipher(Cipher::Moved(ROT13)), false));
             shapes.push(Shape::caseless(&letters::reversed(word.as_bytes())));
-            marks.push(of_order(Mark::Reversed));
+            marks.push((Mark::Reversed, false));
         }
         for word in COMMON_WORDS.split_ascii_whitespace() {
             let turned = letters::reversed(word.as_bytes());
             shapes.push(Shape::caseless(&[b" ", &*turned, b" "].concat()));
-            marks.push(of_order(Mark::Reversed));
+            marks.push((Mark::Reversed, false));
         }
         for word in WORDS_BEYOND_ASCII.split_ascii_whitespace() {
             shapes.push(Shape::caseless(&letters::reversed(word.as_bytes())));
-            marks.push(of_order(Mark::Reversed));
+            marks.push((Mark::Reversed, false));
         }
         for expression in TURNED_SIGNS {
             let start = Start::Known { back: TURNED_SIGN_BYTES_MIN };
             shapes.push(Shape { expression: expression.to_owned(), start, lead: None });
-            marks.push(of_order(Mark::Reversed));
+            marks.push((Mark::Reversed, false));
         }
         for head in &heads {
             shapes.push(Shape::literal(&letters::moved(head, ROT13)));
-            marks.push(of_key(Mark::Cipher(Cipher::Moved(ROT13))));
+            marks.push((Mark::Cipher(Cipher::Moved(ROT13)), true));
             shapes.push(Shape::literal(&head.iter().rev().copied().collect::<Vec<u8>>()));
-            marks.push(of_key(Mark::Reversed));
+            marks.push((Mark::Reversed, true));
         }
         for written in LEET_WORDS {
             let expression = format!("(?i:{written})");
             shapes.push(Shape { expression, start: Start::Known { back: 1 }, lead: None });
-            marks.push(of_order(Mark::Leet));
+            marks.push((Mark::Leet, false));
         }
         let engine = Engine::compile(&shapes).ok()?;
         Some(Self { engine, marks, heads })
@@ -203,40 +201,42 @@ impl Marks {
     }
 }
 
-/// Writes each byte of a text as another one.
-type Rewrite<'r> = &'r dyn Fn(&[u8]) -> Vec<u8>;
-
 impl Marked {
     /// Returns the readings of the text that it tells: of what is near its places, and of letters that stand one by one.
     pub(super) fn readings(&self, text: &[u8]) -> Vec<Spelt> {
-        // Letters moved or turned may be those of a key, which is longer than an order is.
-        let around = if self.mark == Mark::Leet { excerpt::AROUND_BYTES } else { OVERLAP_BYTES };
-        let near = || excerpt::around(text, &self.places, around);
         let mut readings = match self.mark {
-            Mark::Cipher(Cipher::Moved(places)) => {
-                rewritten(Spelling::Caesar, near(), &[&|text| letters::moved(text, places)])
-            }
-            Mark::Cipher(Cipher::Mirrored) => rewritten(Spelling::Caesar, near(), &[&letters::mirrored]),
-            Mark::Reversed => {
-                let words = rewritten(Spelling::Reversed, near(), &[&letters::words_reversed]);
-                near().map(turned).into_iter().chain(words).collect()
-            }
-            Mark::Leet => {
-                let of_one = |one: u8| move |text: &[u8]| letters::unleeted(text, one);
-                rewritten(Spelling::Leet, near(), &[&of_one(b'i'), &of_one(b'l')])
-            }
             Mark::Spaced => spaced(text),
+            Mark::Cipher(_) | Mark::Reversed | Mark::Leet => self.readings_near(text),
         };
         readings.iter_mut().for_each(|spelt| spelt.is_of_key |= self.is_of_key);
         readings
     }
+
+    /// Returns what is near the places of the mark with its letters as they are meant.
+    fn readings_near(&self, text: &[u8]) -> Vec<Spelt> {
+        // Letters moved or turned may be those of a key, which is longer than an order is.
+        let around = if self.mark == Mark::Leet { excerpt::AROUND_BYTES } else { OVERLAP_BYTES };
+        let Some(near) = excerpt::around(text, &self.places, around) else { return Vec::new() };
+        match self.mark {
+            Mark::Cipher(Cipher::Moved(places)) => {
+                vec![rewritten(Spelling::Caesar, &near, |text| letters::moved(text, places))]
+            }
+            Mark::Cipher(Cipher::Mirrored) => vec![rewritten(Spelling::Caesar, &near, letters::mirrored)],
+            Mark::Reversed => {
+                let words = rewritten(Spelling::Reversed, &near, letters::words_reversed);
+                vec![turned(near), words]
+            }
+            Mark::Leet => [b'i', b'l']
+                .map(|one| rewritten(Spelling::Leet, &near, |text| letters::unleeted(text, one)))
+                .into(),
+            Mark::Spaced => Vec::new(),
+        }
+    }
 }
 
-/// Returns what is near a mark, in each of some ways to write its letters.
-fn rewritten(spelling: Spelling, near: Option<View>, ways: &[Rewrite<'_>]) -> Vec<Spelt> {
-    let Some(near) = near else { return Vec::new() };
-    let near = |way: &Rewrite<'_>| Spelt { origin: Origin::Near, ..viewed(spelling, near.rewritten(way)) };
-    ways.iter().map(near).collect()
+/// Returns what is near a mark with each byte of it written as another one.
+fn rewritten(spelling: Spelling, near: &View, way: impl FnOnce(&[u8]) -> Vec<u8>) -> Spelt {
+    Spelt { origin: Origin::Near, ..viewed(spelling, near.rewritten(way)) }
 }
 
 /// Returns what is near a mark from its other end.

@@ -3,8 +3,8 @@
 //! In: a text. Out: what its rows say, in each base that enough numbers side by side are written in. A word beside a row
 //! may look like one of them, as `bad` does, or the end of `see`: what does not fit ends a row and spoils none. A row that
 //! says mostly letters is a text, and so is a longer one of nothing but what can be seen, if it is written in bits or with
-//! the letters of hexadecimal, as no table of counts is. One of digits and signs may be a card number, or a table of measures that
-//! happen to be numbers of characters: it is read for what is not there by chance.
+//! the letters of hexadecimal, as no table of counts is. One of digits and signs may be a card number, or a table of measures
+//! that happen to be numbers of characters: it is read for what is not there by chance.
 
 use std::collections::BTreeSet;
 use std::ops::Range;

@@ -162,7 +162,7 @@ fn byte_by_byte(input: Input<'_>, sign: &[u8], first: u8) -> Unit {
         for (at, expected) in sign.iter().enumerate() {
             match input.peek(nth * each + at) {
                 Peek::Later => return Unit::Pending,
-                Peek::Byte(sign) if sign == *expected => {}
+                Peek::Byte(byte) if byte == *expected => {}
                 Peek::Never | Peek::Byte(_) => return alone,
             }
         }
