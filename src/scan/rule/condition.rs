@@ -4,15 +4,18 @@
 //! another, it walks lists at most [`NESTING_MAX`] deep, the lists have at most [`FACTS_MAX`](super::fact::FACTS_MAX)
 //! entries and the first of each kind, and it has no regular expressions. It sees what was found, never the text it was
 //! found in.
+//!
+//! How deep its parts stand in one another is only known when it has been parsed, and until then every two bytes may have
+//! taken the parser further into itself: it has a thread of its own for that, with a stack that its bytes cannot fill.
 
 use std::collections::BTreeSet;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::LazyLock;
+use std::thread;
 
 use cel::Context;
 use cel::Env;
-use cel::Program;
 use cel::Value;
 use cel::common::ast::EntryExpr;
 use cel::common::ast::Expr;
@@ -37,8 +40,15 @@ pub const CONDITION_BYTES_MAX: usize = 4096;
 pub const NESTING_MAX: usize = 2;
 
 /// How many parts may stand in one another, those that walks of lists are made of included: each takes room on the stack
-/// where it is evaluated, and of a sum every term stands in the one behind it.
+/// where it is evaluated, and of a sum every term stands in the one behind it. The deepest take less than half a MiB.
 pub const DEPTH_MAX: usize = 128;
+
+/// The stack of the thread that parses: 8 KiB for each byte of a condition. What its brackets take, of which the parser
+/// opens no more than [`DEPTH_MAX`], is in that many times over.
+const PARSER_STACK_BYTES: usize = CONDITION_BYTES_MAX << 13;
+
+/// What the parser says of brackets, or alternatives by `?`, that stand too deep in one another.
+const PARSER_GAVE_UP: &str = "Recursion limit";
 
 /// What a condition may name, beside the variables that it introduces itself.
 pub const VARIABLES: [&str; 15] = [
@@ -69,7 +79,7 @@ const INDEX: &str = "index";
 #[derive(Debug)]
 pub struct Condition {
     source: String,
-    program: Program,
+    expression: IdedExpr,
     looks_back: bool,
 }
 
@@ -95,8 +105,13 @@ pub enum ConditionFault {
     #[error("walks lists more than {NESTING_MAX} deep")]
     TooDeep,
     /// More of its parts stand in one another than [`DEPTH_MAX`].
-    #[error("has more than {DEPTH_MAX} parts in one another, as every term of a sum is in the next")]
+    #[error(
+        "has more than {DEPTH_MAX} parts in one another, as brackets are, and every term of a sum in the next"
+    )]
     TooNested,
+    /// It could not be parsed, for want of a thread with room for it.
+    #[error("could not be parsed: the system gives no thread with a stack of {PARSER_STACK_BYTES} bytes")]
+    NoStack,
     /// It could not be evaluated.
     #[error("cannot be evaluated: {reason}")]
     Evaluation {
@@ -164,13 +179,27 @@ impl Condition {
         if source.len() > CONDITION_BYTES_MAX {
             return Err(ConditionFault::TooLong);
         }
-        let program = STANDARD.compile(source).map_err(|faults| {
+        thread::scope(|scope| {
+            let parser = thread::Builder::new().name("condition".to_owned()).stack_size(PARSER_STACK_BYTES);
+            let parsed = parser.spawn_scoped(scope, || Self::parse(source));
+            let parsed = parsed.map_err(|_| ConditionFault::NoStack)?.join();
+            parsed.unwrap_or_else(|_| Err(ConditionFault::Syntax { reason: "the parser failed".to_owned() }))
+        })
+    }
+
+    /// Parses a condition of whatever depth; one that goes too deep does not leave the thread it is parsed on.
+    fn parse(source: &str) -> Result<Self, ConditionFault> {
+        let parser = STANDARD.parser().max_recursion_depth(DEPTH_MAX as u16);
+        let expression = parser.parse(source).map_err(|faults| {
+            if faults.errors.iter().any(|fault| fault.msg.contains(PARSER_GAVE_UP)) {
+                return ConditionFault::TooNested;
+            }
             let reason = faults.errors.first().map_or("unknown reason", |fault| fault.msg.as_str());
             ConditionFault::Syntax { reason: reason.to_owned() }
         })?;
         let mut limits = Limits::default();
-        limits.check(program.expression(), 0)?;
-        Ok(Self { source: source.to_owned(), program, looks_back: limits.looks_back })
+        limits.check(&expression, 0)?;
+        Ok(Self { source: source.to_owned(), expression, looks_back: limits.looks_back })
     }
 
     /// Tells whether it is about what was found in the request, too, where it is asked about an answer.
@@ -188,7 +217,7 @@ impl Condition {
     /// # Errors
     /// It cannot be evaluated, or gives something else than a verdict.
     pub fn judge(&self, variables: &Variables) -> Result<Verdict, ConditionFault> {
-        let value = self.program.execute(&variables.context).map_err(|fault| {
+        let value = Value::resolve(&self.expression, &variables.context).map_err(|fault| {
             // A fault may quote values; only its beginning, the kind of fault, is told.
             let told = fault.to_string();
             let reason = told.split([':', '(']).next().unwrap_or_default().trim().to_owned();
@@ -450,3 +479,6 @@ fn map<'a>(entries: impl IntoIterator<Item = (&'a str, Value)>) -> Value {
     let map = entries.into_iter().map(|(key, value)| (Key::String(word(key)), value)).collect();
     Value::Map(Map { map: Arc::new(map) })
 }
+
+#[cfg(test)]
+mod tests;
