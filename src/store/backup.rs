@@ -4,7 +4,8 @@
 //! program reads it), every other file in pieces, and an end with the digest of all lines before it. Records are those of
 //! one moment: writers wait while they are put aside. The audit journal follows, to where it has come by then, and last
 //! the keys of its subjects, of which it so never lacks one; what an erasure destroys meanwhile is destroyed in the backup
-//! too. A file without its end, or whose digest is another, is none.
+//! too. A file without its end, or whose digest is another, or that has not as many records and files as its end tells,
+//! is none.
 //!
 //! It holds the node's secret and its signing keys: it is written with mode 0600, and to be kept like them.
 
@@ -158,11 +159,12 @@ pub fn write(
     }
     let mut files = Vec::new();
     KEPT.iter().try_for_each(|name| collect(folder, &folder.join(name), 0, &mut files))?;
+    let mut copied = 0;
     for path in &files {
-        copy(folder, path, &mut out)?;
+        copied += u64::from(copy(folder, path, &mut out)?);
     }
     let sha256 = hex(out.digest.clone());
-    out.line(&Line::End { records, files: files.len() as u64, sha256 })?;
+    out.line(&Line::End { records, files: copied, sha256 })?;
     Ok(out.out.flush()?)
 }
 
@@ -217,11 +219,12 @@ fn collect(folder: &Path, path: &Path, depth: usize, files: &mut Vec<PathBuf>) -
     Ok(())
 }
 
-fn copy<W: Write>(folder: &Path, path: &Path, out: &mut Hashed<W>) -> Result<(), BackupError> {
+/// Writes a file in pieces; tells whether it was still there.
+fn copy<W: Write>(folder: &Path, path: &Path, out: &mut Hashed<W>) -> Result<bool, BackupError> {
     let wrong = |source| BackupError::File { path: path.to_owned(), source };
     let file = match File::open(folder.join(path)) {
         // A segment whose time was up.
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
         file => file.map_err(wrong)?,
     };
     let facts = file.metadata().map_err(wrong)?;
@@ -234,11 +237,11 @@ fn copy<W: Write>(folder: &Path, path: &Path, out: &mut Hashed<W>) -> Result<(),
         piece.clear();
         (&mut rest).take(PIECE_BYTES as u64).read_to_end(&mut piece).map_err(wrong)?;
         if piece.is_empty() && offset > 0 {
-            return Ok(());
+            return Ok(true);
         }
         out.line(&Line::File { path: name.clone(), mode, offset, data: BASE64.encode(&piece) })?;
         if piece.is_empty() {
-            return Ok(());
+            return Ok(true);
         }
         offset += piece.len() as u64;
     }
@@ -353,7 +356,7 @@ fn read(path: &Path, mut each: impl FnMut(Line) -> Result<(), BackupError>) -> R
     let file = File::open(path).map_err(|source| BackupError::File { path: path.to_owned(), source })?;
     let mut lines = BufReader::with_capacity(PIECE_BYTES, file);
     let (mut digest, mut text, mut number) = (Sha256::new(), Vec::new(), 0);
-    let (mut head, mut records) = (None, 0);
+    let (mut head, mut records, mut files) = (None, 0, 0);
     loop {
         text.clear();
         number += 1;
@@ -368,14 +371,24 @@ fn read(path: &Path, mut each: impl FnMut(Line) -> Result<(), BackupError>) -> R
             (Line::PortcullisBackup { version, made_at, .. }, None) => {
                 head = Some((version.clone(), made_at.clone()));
             }
-            (Line::End { records: told, files, sha256 }, Some((version, made_at))) => {
-                let is_sound = *sha256 == hex(digest) && *told == records && lines.fill_buf()?.is_empty();
-                let (version, made_at) = (version.clone(), made_at.clone());
-                let contents = Contents { version, made_at, records, files: *files, sha256: sha256.clone() };
-                return if is_sound { Ok(contents) } else { Err(damaged("the digest is another")) };
+            (Line::End { records: records_told, files: files_told, sha256 }, Some((version, made_at))) => {
+                let what = if *sha256 != hex(digest) {
+                    "the digest is another"
+                } else if *records_told != records {
+                    "it tells of more records than there are, or of fewer"
+                } else if *files_told != files {
+                    "it tells of more files than there are, or of fewer"
+                } else if !lines.fill_buf()?.is_empty() {
+                    "something follows it"
+                } else {
+                    let (version, made_at, sha256) = (version.clone(), made_at.clone(), sha256.clone());
+                    return Ok(Contents { version, made_at, records, files, sha256 });
+                };
+                return Err(damaged(what));
             }
             (Line::Record { .. }, Some(_)) => records += 1,
-            (Line::File { .. }, Some(_)) => {}
+            // A file begins with its first piece, an empty one with its only one.
+            (Line::File { offset, .. }, Some(_)) => files += u64::from(*offset == 0),
             _ => return Err(damaged("it is out of place")),
         }
         digest.update(&text);
@@ -420,44 +433,4 @@ fn hex(digest: Sha256) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Restores a backup that holds these lines behind its head.
-    fn restored(lines: &[Line]) -> Result<bool, BackupError> {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("one.backup");
-        let mut out = Hashed { out: Vec::new(), digest: Sha256::new() };
-        let (version, made_at) = ("0.1.0".to_owned(), "2026-01-01T00:00:00Z".to_owned());
-        out.line(&Line::PortcullisBackup { format: FORMAT, version, made_at }).unwrap();
-        lines.iter().for_each(|line| out.line(line).unwrap());
-        let records = lines.iter().filter(|line| matches!(line, Line::Record { .. })).count() as u64;
-        let sha256 = hex(out.digest.clone());
-        out.line(&Line::End { records, files: 1, sha256 }).unwrap();
-        std::fs::write(&path, out.out).unwrap();
-        restore(&path, &folder.path().join("state"), |_| Ok(true))
-    }
-
-    #[test]
-    fn what_no_program_writes_is_refused_and_named_by_its_line() {
-        let piece = |offset: u64| {
-            let (path, data) = ("audit/one.segment".to_owned(), BASE64.encode("abc"));
-            Line::File { path, mode: 0o600, offset, data }
-        };
-        let record = |table: &str, key: &str| {
-            let (table, key) = (table.to_owned(), key.to_owned());
-            Line::Record { table, key, value: String::new() }
-        };
-        assert!(restored(&[piece(0), record("keys", "YQ=="), piece(3)]).unwrap());
-        for lines in [
-            [piece(0), piece(1 << 40)],
-            [piece(0), piece(0)],
-            [record("keys", "YQ=="), record("", "YQ==")],
-            [record("keys", "YQ=="), record("keys\0", "YQ==")],
-            [record("keys", "YQ=="), record("keys", "no base64")],
-        ] {
-            let told = restored(&lines).unwrap_err();
-            assert!(matches!(told, BackupError::Damaged { line: 3, .. }), "{told}");
-        }
-    }
-}
+mod tests;
