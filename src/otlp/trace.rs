@@ -2,7 +2,6 @@
 
 use http::HeaderMap;
 use http::HeaderName;
-use http::HeaderValue;
 use opentelemetry::Context;
 use opentelemetry::TraceFlags;
 use opentelemetry::propagation::TextMapPropagator;
@@ -21,6 +20,8 @@ const PARENT: &str = "traceparent";
 const STATE: &str = "tracestate";
 /// The longest `tracestate` that is passed on: as much as everybody has to (section 3.3.1.5), and no more.
 const STATE_BYTES_MAX: usize = 512;
+/// The most members of a `tracestate` (section 3.3.1.1).
+const STATE_MEMBERS_MAX: usize = 32;
 /// How long the version, the trace, the span and the flags are in a `traceparent` (section 3.2.2), in hexadecimal.
 const PARENT_PARTS: [usize; 4] = [2, 32, 16, 2];
 
@@ -101,16 +102,38 @@ fn told(headers: &HeaderMap) -> Option<SpanContext> {
     if !is_parent(parent.as_bytes().trim_ascii()) {
         return None;
     }
-    let mut told = HeaderMap::from_iter([(HeaderName::from_static(PARENT), parent.clone())]);
-    // A list may be told in several fields.
-    let states = headers.get_all(STATE).iter().map(|state| state.as_bytes().trim_ascii());
-    let states: Vec<&[u8]> = states.filter(|state| !state.is_empty()).collect();
-    let state = HeaderValue::from_bytes(&states.join(&b',')).ok();
-    told.extend(state.map(|state| (HeaderName::from_static(STATE), state)));
+    let told = HeaderMap::from_iter([(HeaderName::from_static(PARENT), parent.clone())]);
     let context =
         TraceContextPropagator::new().extract_with_context(&Context::new(), &HeaderExtractor(&told));
     let told = context.span().span_context().clone();
-    told.is_valid().then(|| with_bounded_state(told))
+    // What cannot be read of the state changes nothing about the parent (section 3.3).
+    let state = state(headers).unwrap_or_default();
+    let (trace, span, flags) = (told.trace_id(), told.span_id(), told.trace_flags());
+    told.is_valid().then(|| SpanContext::new(trace, span, flags, told.is_remote(), state))
+}
+
+/// Returns what other systems tell of a trace, if all of it has its form, and it is not too long: each span carries it. A
+/// part of it is passed on to nobody, for where one member is malformed, another may be what is left of it.
+fn state(headers: &HeaderMap) -> Option<TraceState> {
+    let mut members: Vec<(&str, &str)> = Vec::new();
+    // A list may be told in several fields, and a member may be empty.
+    for field in headers.get_all(STATE) {
+        let told = str::from_utf8(field.as_bytes()).ok()?.split(',');
+        for member in told.map(|member| member.trim_matches([' ', '\t'])).filter(|member| !member.is_empty())
+        {
+            let (key, value) = member.split_once('=')?;
+            let is_value = !value.is_empty() && value.bytes().all(|byte| matches!(byte, b' '..=b'~'));
+            if key.is_empty() || !is_value || members.len() == STATE_MEMBERS_MAX {
+                return None;
+            }
+            // Of two that a key has, the first was told last.
+            if members.iter().all(|(earlier, _)| *earlier != key) {
+                members.push((key, value));
+            }
+        }
+    }
+    let state = TraceState::from_key_value(members).ok()?;
+    (state.header().len() <= STATE_BYTES_MAX).then_some(state)
 }
 
 /// Tells whether a `traceparent` has the form of its version; later ones than ours may say more. A short number is another
@@ -125,15 +148,6 @@ fn is_parent(text: &[u8]) -> bool {
     let is_hex = |byte: &u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
     let fits = |(part, length): (&&[u8], usize)| part.len() == length && part.iter().all(is_hex);
     is_whole && parts.iter().zip(PARENT_PARTS).all(fits)
-}
-
-/// Leaves out what other systems tell of a trace where it is too long: each span would carry it.
-fn with_bounded_state(told: SpanContext) -> SpanContext {
-    if told.trace_state().header().len() <= STATE_BYTES_MAX {
-        return told;
-    }
-    let (trace, span, flags) = (told.trace_id(), told.span_id(), told.trace_flags());
-    SpanContext::new(trace, span, flags, told.is_remote(), TraceState::default())
 }
 
 #[cfg(test)]
@@ -212,6 +226,57 @@ mod tests {
             trace.tell(&mut headers);
             assert_eq!(headers.contains_key("tracestate"), is_told, "{bytes}");
         }
+    }
+
+    #[test]
+    fn a_state_is_passed_on_as_it_was_told_or_not_at_all() {
+        let told = |state: &[u8]| {
+            let mut headers = headers(CALLER);
+            headers.insert(STATE, http::HeaderValue::from_bytes(state).expect("a value"));
+            let trace = Trace::begin(&headers, sampling(true, 0));
+            assert!(trace.parent.is_some() && trace.is_sampled(), "the parent counts all the same");
+            trace.tell(&mut headers);
+            headers.remove(STATE).map(|state| state.to_str().expect("text").to_owned())
+        };
+        for (state, passed_on) in [
+            ("one=1", "one=1"),
+            ("1one=1", "1one=1"),
+            (" one=1 ,\ttwo=2\t", "one=1,two=2"),
+            (",one=1,,two=2,", "one=1,two=2"),
+            ("tenant@one=1", "tenant@one=1"),
+            ("one= 1:;!\"~ 2", "one= 1:;!\"~ 2"),
+            ("one=1,two=2,one=3", "one=1,two=2"),
+        ] {
+            assert_eq!(told(state.as_bytes()).as_deref(), Some(passed_on), "{state}");
+        }
+        for state in [
+            "=1,one=2",
+            "one=2,=1",
+            "=",
+            "one",
+            "one,two=2",
+            "one=,two=2",
+            "one= ,two=2",
+            "one=1=2",
+            "one==1",
+            "one =1",
+            "One=1",
+            "_one=1",
+            "one=1\t2",
+            "one=\u{fc}",
+            "@one=1",
+            "one;two=2",
+            ",",
+        ] {
+            assert_eq!(told(state.as_bytes()), None, "{state}");
+        }
+        assert_eq!(told(b"one=\xff"), None);
+        let long = |key: usize, value: usize| format!("{}={}", "k".repeat(key), "v".repeat(value));
+        assert!(told(long(256, 255).as_bytes()).is_some() && told(long(255, 256).as_bytes()).is_some());
+        assert_eq!((told(long(257, 1).as_bytes()), told(long(1, 257).as_bytes())), (None, None));
+        let many = |members: usize| (0..members).map(|n| format!("k{n}=1,")).collect::<String>();
+        assert_eq!(told(many(32).as_bytes()).as_deref(), many(32).strip_suffix(','));
+        assert_eq!(told(many(33).as_bytes()), None);
     }
 
     #[test]
