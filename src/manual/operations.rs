@@ -110,7 +110,8 @@
 //!
 //! Damage elsewhere is no crash's work. On a segment whose header is damaged the gateway does not start: it names the file.
 //! Damaged entries, with whole ones behind them, are passed over up to the next whole one, in the newest segment as in a
-//! closed one, and nothing is cut off: the log names the place once, health is
+//! closed one, and nothing is cut off. The newest segment is read before the start, and all older ones after it, 2 MiB a
+//! second, so that damage of which no answer has anything comes to light, too: the log names the place once, health is
 //! `degraded` while traffic goes on, `portcullis_audit_damaged_bytes` is not 0, pages that may miss something say
 //! `complete: false`, exports across it break off, and `portcullis audit verify` names the damage. Retention drops the
 //! segment in its time, unless somebody is under a legal hold: what cannot be read may be about them. Where the segment

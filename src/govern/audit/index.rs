@@ -13,7 +13,8 @@
 //! it is, an answer is of what was taken in, and says so.
 //!
 //! What of the journal is damaged is left out, and written down with the cursor (see [`gaps`]): an answer that may miss
-//! entries for it says so. Once it can be read again, the next start builds the index anew.
+//! entries for it says so. Once it can be read again, the next start builds the index anew. What was taken in before the
+//! process began is not read for that, but looked through meanwhile (see [`patrol`]).
 
 use std::ops::ControlFlow;
 use std::ops::RangeTo;
@@ -44,6 +45,7 @@ use super::stored;
 mod gaps;
 mod group;
 mod kinds;
+mod patrol;
 mod postings;
 mod search;
 mod skews;
@@ -60,6 +62,7 @@ use self::group::Growing;
 use self::group::Head;
 use self::kinds::KINDS;
 use self::kinds::Kinds;
+use self::patrol::Patrol;
 use self::postings::POSTINGS;
 use self::skews::SkewRecord;
 use self::skews::Skews;
@@ -130,6 +133,8 @@ pub(super) struct Index {
     state: Mutex<State>,
     /// What of the journal was found damaged; locked after the state.
     gaps: Mutex<Gaps>,
+    /// How far what was taken in before has been looked through.
+    patrol: Mutex<Patrol>,
 }
 
 /// What is known of the end of the journal.
@@ -192,12 +197,14 @@ impl Index {
             is_swept: AtomicBool::new(false),
             state: Mutex::new(State::empty()),
             gaps: Mutex::default(),
+            patrol: Mutex::default(),
         };
         match index.stored_state() {
             Ok(Some((state, gaps))) => {
                 *index.gaps.lock() = gaps;
                 // What was dropped by a process that ended before this was written down.
                 index.drop_groups(..index.log.start().segment, state.kinds.edition())?;
+                *index.patrol.lock() = Patrol::up_to(state.at);
                 *index.state.lock() = state;
             }
             Ok(None) | Err(QueryError::Store(StoreError::UnreadableRecord { .. })) => {

@@ -22,10 +22,13 @@ pub(super) struct Retention {
 }
 
 impl AuditLog {
-    /// Takes in what is new and drops whole segments that are past their age or their place; tells whether there is no
-    /// more to do at once. Blocks.
+    /// Takes in what is new and drops whole segments that are past their age or their place, and looks through a piece of
+    /// what is old; tells whether there is no more to do at once. Blocks.
     pub(super) fn maintain(&self) -> Result<bool, QueryError> {
         let maintained = self.follow_and_drop();
+        if matches!(maintained, Ok(true)) {
+            self.index.patrol_some();
+        }
         self.metrics.audit_damaged(self.index.damaged_bytes());
         for NameCount { standing, names, unlisted } in self.log.keyring.count() {
             self.metrics.names(standing.as_str(), names, unlisted);

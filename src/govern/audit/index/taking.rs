@@ -168,7 +168,7 @@ impl Index {
     }
 
     /// Takes note of what cannot be read, and says so the first time.
-    fn note_gap(&self, at: Position, end: u64, ids: (Ulid, Ulid)) {
+    pub(super) fn note_gap(&self, at: Position, end: u64, ids: (Ulid, Ulid)) {
         if end > at.offset && self.gaps.lock().note(at, end, ids) {
             tracing::error!(
                 segment = at.segment,
