@@ -29,5 +29,6 @@ pub mod spelling;
 pub mod tagger;
 pub mod threat;
 pub mod trace;
+pub mod unwrapped;
 pub mod view;
 pub mod words;

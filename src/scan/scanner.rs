@@ -1,7 +1,9 @@
 //! The scanner: all detectors over all readings of a text.
 
 mod candidates;
+mod judge;
 mod merged;
+mod near;
 mod reading;
 mod sought;
 mod suspects;
@@ -27,8 +29,6 @@ use crate::scan::decode::Lines;
 use crate::scan::decode::RUN_HEAD_BYTES;
 use crate::scan::detector::CONTEXT_BYTES;
 use crate::scan::detector::Detector;
-use crate::scan::detector::Voice;
-use crate::scan::detector::behind_cut;
 use crate::scan::engine::DatabaseCache;
 use crate::scan::engine::Engine;
 use crate::scan::engine::EngineFault;
@@ -40,19 +40,22 @@ use crate::scan::pack::PackProblem;
 use crate::scan::shape::Shape;
 use crate::scan::spelling::Marks;
 use crate::scan::threat::Category;
-use crate::scan::threat::Confidence;
 use crate::scan::threat::DetectorId;
 use crate::scan::threat::DetectorSet;
 use crate::scan::threat::Encoding;
 use crate::scan::threat::Finding;
 use crate::scan::threat::Layer;
 use crate::scan::view;
+use crate::scan::view::View;
 use crate::scan::words::WordIndex;
 
+use self::judge::judge;
+use self::judge::passes;
 pub(super) use self::merged::merged;
+use self::near::near_changes;
 use self::reading::Reading;
 use self::reading::view_offset;
-pub use self::suspects::touches;
+pub use self::suspects::Suspects;
 
 /// The fewest detectors that are worth a thread to compile them.
 const DETECTORS_PER_THREAD_MIN: usize = 256;
@@ -310,33 +313,43 @@ impl<'s> Pass<'s> {
             return Ok(());
         }
         if reading.decoded.0.last() != Some(&Encoding::Canonical) {
-            self.read_canonical(text, region.clone(), reading)?;
-        }
-        for run in decode::runs(text, region.start, self.lines) {
-            if run.source.start < region.end {
-                self.charge(run.view.bytes().len())?;
-                let inner = reading.viewed(&run.view, 0, run.encoding);
-                let known = self.found.len();
-                self.read(run.view.bytes(), 0..run.view.bytes().len(), &inner)?;
-                let body = reading.source(run.source.start + RUN_HEAD_BYTES..run.source.end).start;
-                self.found.iter_mut().skip(known).for_each(|finding| finding.begin_at(body));
+            let base = region.start.saturating_sub(LOOKBACK_BYTES);
+            if let Some(view) = view::canonical(text.get(base..).unwrap_or_default()) {
+                self.read_canonical((&view, base), region.clone(), reading)?;
             }
         }
-        Ok(())
+        self.read_runs(&decode::runs(text, region.start, self.lines), region, reading)
     }
 
+    /// Reads a region of what a text's reader takes it for, from a base in the text on.
     fn read_canonical(
         &mut self,
-        text: &[u8],
+        (view, base): (&View, usize),
         region: Range<usize>,
         reading: &Reading<'_>,
     ) -> Result<(), ScanFault> {
-        let base = region.start.saturating_sub(LOOKBACK_BYTES);
-        let Some(view) = view::canonical(text.get(base..).unwrap_or_default()) else { return Ok(()) };
         self.charge(view.bytes().len())?;
-        let inner = reading.viewed(&view, base, Encoding::Canonical);
-        let starts = view_offset(&view, region.start - base)..view_offset(&view, region.end - base);
+        let inner = reading.viewed(view, base, Encoding::Canonical);
+        let starts = view_offset(view, region.start - base)..view_offset(view, region.end - base);
         self.read(view.bytes(), starts, &inner)
+    }
+
+    /// Reads the runs of a text that begin in a region of it.
+    fn read_runs(
+        &mut self,
+        runs: &[decode::Run],
+        region: Range<usize>,
+        reading: &Reading<'_>,
+    ) -> Result<(), ScanFault> {
+        for run in runs.iter().filter(|run| run.source.start < region.end) {
+            self.charge(run.view.bytes().len())?;
+            let inner = reading.viewed(&run.view, 0, run.encoding);
+            let known = self.found.len();
+            self.read(run.view.bytes(), 0..run.view.bytes().len(), &inner)?;
+            let body = reading.source(run.source.start + RUN_HEAD_BYTES..run.source.end).start;
+            self.found.iter_mut().skip(known).for_each(|finding| finding.begin_at(body));
+        }
+        Ok(())
     }
 
     /// Runs both stages over a text, in parts where it has too many candidates for one look.
@@ -377,7 +390,8 @@ impl<'s> Pass<'s> {
         let scanner = self.scanner;
         let sought = scanner.sought(part, self.wanted)?;
         let is_wanted = scanner.is_wanted(&sought.detectors);
-        scanner.engine.scan(part, starts.clone(), is_wanted, |runs| match runs {
+        let near = reading.changes.as_deref().map(|changes| near_changes(changes, from, &starts));
+        scanner.engine.scan_near(part, starts.clone(), near.as_deref(), is_wanted, |runs| match runs {
             [] => Ok(()),
             _ => {
                 let changed = reading.changes.as_deref().map(|ranges| Changed { ranges, base: from });
@@ -463,27 +477,6 @@ fn stages(detectors: &[Detector]) -> (Vec<Shape>, Vec<Result<Confirm, Box<BuildE
 fn of_category(detectors: &[Detector], category: Category) -> DetectorSet {
     let of_all = detectors.iter().zip(0..).filter(|(detector, _)| detector.category == category);
     of_all.map(|(_, at)| DetectorId(at)).collect()
-}
-
-/// Returns the confidence of a match, or nothing if it may not stand where it stands.
-fn judge(detector: &Detector, text: &[u8], placed: &Placed, reading: &Reading<'_>) -> Option<Confidence> {
-    detector.edges.allow(text, &placed.span).then(|| passes(detector, text, placed, reading))?
-}
-
-/// Returns the confidence of a match, or nothing if its value fails or its context is missing.
-fn passes(detector: &Detector, text: &[u8], placed: &Placed, reading: &Reading<'_>) -> Option<Confidence> {
-    let value = text.get(placed.value.clone())?;
-    if !detector.lets(value) {
-        return None;
-    }
-    let Some(context) = &detector.context else { return Some(detector.confidence) };
-    let before = behind_cut(text, reading.context_start(placed.span.start)..placed.span.start);
-    match (context.voice(before), context.required()) {
-        (Voice::For, _) => Some(detector.confidence.raised()),
-        (Voice::Silent, false) => Some(detector.confidence),
-        (Voice::Against, false) => Some(detector.confidence.min(Confidence::LOW)),
-        (Voice::Silent | Voice::Against, true) => None,
-    }
 }
 
 #[cfg(test)]

@@ -5,12 +5,11 @@
 //! order turned round, a run of Base32, a row of numbers; prose costs one pass over the text. Streams are not read this
 //! way: what is spelt can only be told when it is complete.
 
+use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 
 use crate::scan::classifier::Spellings;
-use crate::scan::decode;
-use crate::scan::decode::Lines;
 use crate::scan::detector::Detector;
 use crate::scan::scanner::ScanFault;
 use crate::scan::scanner::Scanner;
@@ -20,6 +19,7 @@ use crate::scan::threat::DetectorSet;
 use crate::scan::threat::Encoding;
 use crate::scan::threat::Finding;
 use crate::scan::threat::Spelling;
+use crate::scan::unwrapped::Unwrapped;
 use crate::scan::view;
 use crate::scan::view::View;
 
@@ -69,6 +69,8 @@ pub struct Readings {
     pieces: Vec<(Range<usize>, Vec<Spelt>)>,
     /// Those of its canonical view, if it has one and is read in one piece: each of several has a view of its own.
     canonical: Option<Box<Self>>,
+    /// What else the text is read as, if that is known.
+    unwrapped: Option<Unwrapped>,
 }
 
 /// A reading of a text.
@@ -132,15 +134,23 @@ impl Scanner {
     /// # Errors
     /// The text could not be judged; see [`ScanFault`].
     pub fn scan_spelt(&self, text: &[u8], wanted: &DetectorSet) -> Result<Searched, ScanFault> {
-        self.spelt_beside(self.scan(text, wanted)?, text, wanted)
+        self.scan_spelt_beyond(text, wanted, self.search_plain(text, wanted)?)
     }
 
-    /// Finds the same in a text that has nothing for the `wanted` detectors as it stands, without looking there again.
+    /// Finds the same in a text in which it is known what the `wanted` detectors see as it stands, without looking there
+    /// again.
     ///
     /// # Errors
     /// The text could not be judged; see [`ScanFault`].
-    pub fn scan_spelt_beyond(&self, text: &[u8], wanted: &DetectorSet) -> Result<Searched, ScanFault> {
-        self.spelt_beside(self.scan_beyond(text, wanted)?, text, wanted)
+    pub fn scan_spelt_beyond(
+        &self,
+        text: &[u8],
+        wanted: &DetectorSet,
+        found: Vec<Finding>,
+    ) -> Result<Searched, ScanFault> {
+        let unwrapped = Unwrapped::of(text);
+        let found = self.scan_beyond(&unwrapped, wanted, found)?;
+        self.spelt_beside(found, text, unwrapped, wanted)
     }
 
     /// Finds what the `wanted` detectors see in a whole text and, behind the names of their columns, in the cells of its
@@ -152,12 +162,19 @@ impl Scanner {
         self.tables_beside(self.scan(text, wanted)?, text, wanted)
     }
 
-    /// Finds the same in a text that has nothing for the `wanted` detectors as it stands, without looking there again.
+    /// Finds the same in a text in which it is known what the `wanted` detectors see as it stands, without looking there
+    /// again.
     ///
     /// # Errors
     /// The text could not be judged; see [`ScanFault`].
-    pub fn scan_tabled_beyond(&self, text: &[u8], wanted: &DetectorSet) -> Result<Vec<Finding>, ScanFault> {
-        self.tables_beside(self.scan_beyond(text, wanted)?, text, wanted)
+    pub fn scan_tabled_beyond(
+        &self,
+        text: &[u8],
+        wanted: &DetectorSet,
+        found: Vec<Finding>,
+    ) -> Result<Vec<Finding>, ScanFault> {
+        let unwrapped = Unwrapped::of(text);
+        self.tables_beside(self.scan_beyond(&unwrapped, wanted, found)?, text, wanted)
     }
 
     /// Adds what is found in the tables of a text to what was found in it.
@@ -177,20 +194,26 @@ impl Scanner {
         &self,
         mut found: Vec<Finding>,
         text: &[u8],
+        unwrapped: Unwrapped,
         wanted: &DetectorSet,
     ) -> Result<Searched, ScanFault> {
         let (plain, mut readings) = (found.len(), Readings::default());
         for piece in pieces(text.len()) {
-            let of_piece = self.scan_piece(text, piece.clone(), wanted, &mut found)?;
+            let part = text.get(piece.clone()).unwrap_or_default();
             if piece.len() == text.len() {
-                readings = of_piece;
+                readings = self.scan_piece((part, 0), &unwrapped, wanted, &mut found)?;
             } else {
+                let of_piece =
+                    self.scan_piece((part, piece.start), &Unwrapped::of(part), wanted, &mut found)?;
                 of_piece.pieces.into_iter().for_each(|(_, spelt)| readings.push(piece.clone(), spelt));
             }
         }
         self.scan_columns(text, wanted, &mut found)?;
         self.scan_hidden(text, wanted, &mut found)?;
-        self.scan_unescaped(text, wanted, &mut found)?;
+        if let Some(once) = &unwrapped.canonical {
+            self.scan_unescaped(once, wanted, &mut found)?;
+        }
+        readings.unwrapped = Some(unwrapped);
         let findings = if found.len() == plain { found } else { merged(found) };
         Ok(Searched { findings, spellings: Spellings::Made(Arc::new(readings)) })
     }
@@ -224,20 +247,19 @@ impl Scanner {
         Ok(())
     }
 
-    /// Adds what is found in the other spellings of a piece of a text, and of what is encoded in it; returns those of the
-    /// piece and of its canonical view.
+    /// Adds what is found in the other spellings of a piece of a text that begins at a base, and of what is encoded in it;
+    /// returns those of the piece and of its canonical view.
     fn scan_piece(
         &self,
-        text: &[u8],
-        piece: Range<usize>,
+        (part, base): (&[u8], usize),
+        unwrapped: &Unwrapped,
         wanted: &DetectorSet,
         found: &mut Vec<Finding>,
     ) -> Result<Readings, ScanFault> {
-        let part = text.get(piece.clone()).unwrap_or_default();
-        let in_text = |range: Range<usize>| range.start + piece.start..range.end + piece.start;
+        let in_text = |range: Range<usize>| range.start + base..range.end + base;
         let spelt = self.scan_readings(part, wanted, |finding| found.push(placed(finding, None, in_text)))?;
         let mut readings = Readings::of_piece(part, spelt);
-        for (encoding, view) in encoded(part) {
+        for (encoding, view) in encoded(unwrapped) {
             let in_text = |range: Range<usize>| in_text(view.source_range(range));
             let spelt = self.scan_readings(view.bytes(), wanted, |finding| {
                 found.push(placed(finding, Some(encoding), in_text));
@@ -309,6 +331,11 @@ impl Readings {
     /// Returns those of the text's canonical view, if they were made with the others.
     pub(super) fn canonical(&self) -> Option<&Self> {
         self.canonical.as_deref()
+    }
+
+    /// Returns what else the text is read as, if it was unwrapped for them.
+    pub(super) fn unwrapped(&self) -> Option<&Unwrapped> {
+        self.unwrapped.as_ref()
     }
 
     fn push(&mut self, piece: Range<usize>, readings: Vec<Spelt>) {
@@ -390,13 +417,13 @@ fn placed(finding: Finding, step: Option<Encoding>, place: impl Fn(Range<usize>)
 
 /// Returns what may be spelt otherwise behind an encoding: what a reader takes a text for, and what its runs of base64 and
 /// of hexadecimal say, each on a line.
-fn encoded(text: &[u8]) -> Vec<(Encoding, View)> {
-    let mut texts: Vec<(Encoding, View)> =
-        view::canonical(text).map(|view| (Encoding::Canonical, view)).into_iter().collect();
-    for run in decode::runs(text, 0, Lines::Joined) {
+fn encoded(unwrapped: &Unwrapped) -> Vec<(Encoding, Cow<'_, View>)> {
+    let canonical = unwrapped.canonical.iter().map(|view| (Encoding::Canonical, Cow::Borrowed(view)));
+    let mut texts: Vec<(Encoding, Cow<'_, View>)> = canonical.collect();
+    for run in &unwrapped.runs {
         match texts.iter_mut().find(|(encoding, _)| *encoding == run.encoding) {
-            Some((_, view)) => view.append_line(&run.view, run.source.start),
-            None => texts.push((run.encoding, run.view)),
+            Some((_, view)) => view.to_mut().append_line(&run.view, run.source.start),
+            None => texts.push((run.encoding, Cow::Borrowed(&run.view))),
         }
     }
     texts

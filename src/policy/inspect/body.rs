@@ -49,8 +49,8 @@ use crate::policy::decision::DocumentMode;
 use crate::policy::memo;
 use crate::scan::classifier::reading::may_say;
 use crate::scan::scanner::ScanFault;
-use crate::scan::scanner::touches;
 use crate::scan::spelling;
+use crate::scan::threat::Finding;
 use crate::scan::view;
 
 /// What occurs in the names of members that hold secrets, in whatever case.
@@ -291,8 +291,8 @@ fn scan_texts(
     (document, texts): (&Document, &Texts),
 ) -> Result<(), Unreadable> {
     let (dialect, direction) = (sheet.inspector.dialect, sheet.inspector.judged());
-    let mut suspects = Vec::new();
-    sheet.inspector.ruleset.scanner.suspects(&texts.joined, sheet.wanted(), &mut suspects)?;
+    let scanner = &sheet.inspector.ruleset.scanner;
+    let suspects = scanner.suspects(&texts.joined, sheet.wanted())?;
     let asks_model = sheet.inspector.ruleset.layer3.judged().any(|id| sheet.wanted().contains(id));
     let asks_names = names::wanted(sheet.inspector.ruleset, sheet.wanted()).is_some();
     let is_spelt = may_be_spelt(sheet, &texts.joined)?;
@@ -301,13 +301,19 @@ fn scan_texts(
             continue;
         }
         let alone = &texts.joined[place.clone()];
-        let is_suspect = touches(&suspects, &place);
+        let is_suspect = suspects.touch(&place);
         let channel = || known.channel.unwrap_or_else(|| dialect.channel(text, document, string));
         let name = name_of_secret(text, document, at)
             .or_else(|| is_suspect.then(|| name_of_value(text, document, string.node, channel()))?);
-        let depth = match name.is_some() || is_suspect {
-            true => Depth::Whole,
-            false => depth_of_plain(sheet, alone, is_spelt)?,
+        let plain = match (&name, is_suspect) {
+            (Some(_), _) => None,
+            (None, false) => Some(Vec::new()),
+            (None, true) => scanner.found_among(&suspects, &texts.joined, place, sheet.wanted())?,
+        };
+        let depth = match plain {
+            None => Depth::Whole,
+            Some(plain) if plain.is_empty() => depth_of_plain(sheet, alone, is_spelt)?,
+            Some(plain) => Depth::Beyond(plain),
         };
         let found = sheet.found;
         let is_read = depth != Depth::Model
@@ -347,7 +353,7 @@ fn scan_borders(
 fn depth_of_plain(sheet: &Sheet<'_, '_>, text: &[u8], is_spelt: bool) -> Result<Depth, Unreadable> {
     let is_read_otherwise =
         view::needs_views(text) || is_spelt && may_be_spelt(sheet, text)? || sheet.may_restore(text);
-    Ok(if is_read_otherwise { Depth::Beyond } else { Depth::Model })
+    Ok(if is_read_otherwise { Depth::Beyond(Vec::new()) } else { Depth::Model })
 }
 
 /// Tells whether a text, or one of those in a row, may say more than it says as it stands: in a request by any other
@@ -438,12 +444,12 @@ pub fn pin_tools(sheet: &mut Sheet<'_, '_>, text: &[u8], document: &Document) {
 }
 
 /// How a text is read once the first pass over all texts is done.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(PartialEq, Eq)]
 enum Depth {
     /// By all layers, in every reading.
     Whole,
-    /// The same, but for the text as it stands: nothing can match there.
-    Beyond,
+    /// The same, but for the text as it stands, in which this is what patterns find.
+    Beyond(Vec<Finding>),
     /// By the model alone.
     Model,
 }
@@ -461,7 +467,7 @@ fn scan_string(
     let raw = |range| shifted(cursor.raw_range(range), offset);
     match depth {
         Depth::Whole => sheet.named_text(name, &decoded, channel, Written::Json, raw)?,
-        Depth::Beyond => sheet.text_beyond(&decoded, channel, Written::Json, raw)?,
+        Depth::Beyond(found) => sheet.text_beyond((&decoded, found), channel, Written::Json, raw)?,
         Depth::Model => sheet.plain_text(&decoded, channel, Written::Json, raw)?,
     }
     if sheet.gathered().len() > before {

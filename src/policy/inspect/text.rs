@@ -176,11 +176,11 @@ impl<'a, 'v> Sheet<'a, 'v> {
         self.report(text, (channel, spellings), written, findings, &mut raw)
     }
 
-    /// Scans one text of the body in which no pattern can match as it stands: what its reader takes it for, and what
-    /// is encoded in it.
+    /// Scans one text of the body in which is known what patterns find as it stands: what its reader takes it for, and
+    /// what is encoded in it.
     pub fn text_beyond(
         &mut self,
-        text: &[u8],
+        (text, found): (&[u8], Vec<Finding>),
         channel: Channel,
         written: Written,
         mut raw: impl FnMut(Range<usize>) -> Range<usize>,
@@ -190,8 +190,8 @@ impl<'a, 'v> Sheet<'a, 'v> {
         }
         let scanner = &self.inspector.ruleset.scanner;
         let Searched { findings, spellings } = match self.inspector.judged() {
-            Direction::Request => scanner.scan_spelt_beyond(text, &self.wanted),
-            Direction::Response => scanner.scan_tabled_beyond(text, &self.wanted).map(all_spellings),
+            Direction::Request => scanner.scan_spelt_beyond(text, &self.wanted, found),
+            Direction::Response => scanner.scan_tabled_beyond(text, &self.wanted, found).map(all_spellings),
         }?;
         self.report(text, (channel, spellings), written, findings, &mut raw)
     }

@@ -28,7 +28,6 @@ use crate::redact::restore;
 use crate::redact::splice::Edit;
 use crate::redact::token::Vault;
 use crate::scan::classifier::reading::may_say;
-use crate::scan::scanner::touches;
 use crate::scan::view;
 
 impl StreamInspector {
@@ -146,11 +145,10 @@ impl StreamInspector {
         held: &mut Held,
         (payload, document, event): (&[u8], &json::Document, Option<&str>),
     ) -> Result<Option<Stop>, Stop> {
-        let mut suspects = Vec::new();
         let wanted = inspector.policy.looked_for(inspector.judged());
         // Between agents an event is a whole message, and is read as a whole body would be.
         let is_message = inspector.dialect.is_between_peers();
-        inspector.ruleset.scanner.suspects(payload, wanted, &mut suspects).map_err(Unreadable::from)?;
+        let suspects = inspector.ruleset.scanner.suspects(payload, wanted).map_err(Unreadable::from)?;
         let mut stop = None;
         for (at, string) in document.strings.iter().enumerate() {
             let brought = Brought::of(inspector, event, (payload, document), string).unwrap_or_default();
@@ -171,7 +169,7 @@ impl StreamInspector {
                     self.scan_begin(inspector, vault, held, (&key, string), &text)?;
                 }
                 if key.kind == LaneKind::Messages {
-                    let is_suspect = touches(&suspects, &string.raw);
+                    let is_suspect = suspects.touch(&string.raw);
                     self.scan_string(inspector, vault, held, (document, at), is_suspect)?;
                 }
                 match self.said(inspector, vault, held, (key, string), (&text, told)) {
@@ -186,12 +184,12 @@ impl StreamInspector {
             if is_message
                 || names::wanted(inspector).is_some() && tagged::reads(channel(), raw)
                 || may_say(raw) && layer3::reads_alone(channel())
-                || touches(&suspects, &string.raw)
+                || suspects.touch(&string.raw)
                 || string.escaped
                 || view::needs_views(raw)
                 || restore::may_hold(vault, raw)
             {
-                let is_suspect = touches(&suspects, &string.raw);
+                let is_suspect = suspects.touch(&string.raw);
                 self.scan_string(inspector, vault, held, (document, at), is_suspect)?;
             }
             if let Some(key) = inspector.dialect.stray(event, payload, document, string) {

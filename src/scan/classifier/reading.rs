@@ -18,6 +18,7 @@ use crate::scan::threat::Confidence;
 use crate::scan::threat::Decoded;
 use crate::scan::threat::Encoding;
 use crate::scan::threat::Spelling;
+use crate::scan::unwrapped::Unwrapped;
 use crate::scan::view;
 use crate::scan::view::View;
 
@@ -106,16 +107,20 @@ impl Asked<'_> {
         if text.len() < TEXT_BYTES_MIN {
             return Ok(None);
         }
-        let canonical = view::canonical(text);
-        let mut told = self.read_plain(text, canonical.as_ref())?;
+        let known = made.and_then(Readings::unwrapped);
+        let canonical = known.map_or_else(
+            || Cow::Owned(view::canonical(text)),
+            |unwrapped| Cow::Borrowed(&unwrapped.canonical),
+        );
+        let mut told = self.read_plain(text, canonical.as_ref().as_ref())?;
         told = worst(told, self.read_together(text))?;
         told = rather_plain(told, self.read_spelt(text, made, depth, budget))?;
-        if let Some(view) = &canonical {
+        if let Some(view) = &*canonical {
             let made = made.and_then(Readings::canonical);
             let spelt = self.read_spelt(view.bytes(), made, depth, budget);
             told = rather_plain(told, spelt.map(|told| told.map(|told| told.within(text, view))))?;
         }
-        worst(told, self.read_within(text, depth, budget))
+        worst(told, self.read_within(text, known, depth, budget))
     }
 
     /// Judges a text as it stands to its reader, if it has words.
@@ -181,15 +186,25 @@ impl Asked<'_> {
     }
 
     /// Judges what is encoded in a text and returns the worst verdict.
-    fn read_within(&self, text: &[u8], depth: usize, budget: &mut usize) -> Result<Option<Told>, Unjudged> {
+    fn read_within(
+        &self,
+        text: &[u8],
+        known: Option<&Unwrapped>,
+        depth: usize,
+        budget: &mut usize,
+    ) -> Result<Option<Told>, Unjudged> {
         if depth == 0 {
             return Ok(None);
         }
+        let runs = known.map_or_else(
+            || Cow::Owned(decode::runs(text, 0, Lines::Joined)),
+            |unwrapped| Cow::Borrowed(&*unwrapped.runs),
+        );
         let mut told: Option<Told> = None;
-        for run in decode::runs(text, 0, Lines::Joined) {
+        for run in &*runs {
             let Some(rest) = budget.checked_sub(run.view.bytes().len()) else { break };
             *budget = rest;
-            let inner = self.read_run(&run, depth, budget);
+            let inner = self.read_run(run, depth, budget);
             told = worst(told, inner)?;
         }
         Ok(told)
@@ -206,7 +221,7 @@ impl Asked<'_> {
         let is_written = bytes.contains(&b' ') || !bytes.is_ascii();
         let told = match is_written {
             true => self.read(bytes, None, depth - 1, budget)?,
-            false => self.read_within(bytes, depth - 1, budget)?,
+            false => self.read_within(bytes, None, depth - 1, budget)?,
         };
         Ok(told.map(|told| told.undone(run.encoding, |window| run.view.source_range(window))))
     }

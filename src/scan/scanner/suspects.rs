@@ -3,7 +3,8 @@
 //! The strings of a body stand one after another with a break between them, a NUL or the quotes of their JSON.
 //! What stands within a text and would be found in it alone is found here too, since both see the same bytes
 //! beside it or a break. Where a match runs over a break, or a break stands where the byte beside it matters,
-//! the text counts as suspect and is judged alone.
+//! the text counts as suspect and is judged alone: by the detectors that suspect something, at the candidates that
+//! this pass has of them, so that no text is searched for candidates twice.
 
 use std::ops::Range;
 use std::ops::RangeInclusive;
@@ -12,8 +13,10 @@ use crate::scan::confirm::Field;
 use crate::scan::confirm::Placed;
 use crate::scan::confirm::Work;
 use crate::scan::engine::EngineFault;
+use crate::scan::engine::Run;
 use crate::scan::threat::DetectorSet;
 use crate::scan::threat::Finding;
+use crate::scan::unwrapped::Unwrapped;
 
 use super::Detector;
 use super::Pass;
@@ -26,53 +29,112 @@ use super::passes;
 /// What may stand between two texts.
 const BREAKS: [u8; 2] = [0, b'"'];
 
-impl Scanner {
-    /// Appends to `out` the stretches of a text in which something is found, or would be in a part of it.
-    ///
-    /// A part between two breaks (NULs or quotes) that touches none of them, and that no view changes, has no
-    /// finding. One call for a whole body spares a call for each of its strings. In a body that takes too much
-    /// work, such as a vector of numbers, all of it is one such stretch: its strings are then judged one by one.
-    /// The stretches are ascending and disjoint; ask them with [`touches`].
-    ///
-    /// # Errors
-    /// The text could not be judged; see [`ScanFault`].
-    pub fn suspects(
-        &self,
-        text: &[u8],
-        wanted: &DetectorSet,
-        out: &mut Vec<RangeInclusive<usize>>,
-    ) -> Result<(), ScanFault> {
-        match self.search_parts(text, wanted, out) {
-            Err(ScanFault::Engine(EngineFault::TooManyRuns { .. }) | ScanFault::Exhausted(_)) => {
-                out.push(0..=text.len());
-            }
-            searched => searched?,
-        }
-        join_stretches(out);
-        Ok(())
+/// How many detectors may suspect something in a text for their candidates to be kept.
+///
+/// More of them do where matches run over many breaks; asking each of them about each part would take longer than
+/// searching the parts.
+const DETECTORS_KEPT: usize = 64;
+
+/// Where something may be found in a text of many parts.
+#[derive(Debug)]
+pub struct Suspects {
+    /// Ascending and disjoint.
+    stretches: Vec<RangeInclusive<usize>>,
+    /// The detectors that suspect something, with all their candidates in the text; nothing where that is not known.
+    candidates: Option<Vec<(u32, Vec<Run>)>>,
+}
+
+impl Suspects {
+    /// Suspects all of a text of so many bytes.
+    fn everywhere(bytes: usize) -> Self {
+        Self { stretches: vec![0..=bytes], candidates: None }
     }
 
-    /// Finds what the `wanted` detectors see in a text that has nothing for them as it stands, as [`Scanner::suspects`]
-    /// tells: what [`Scanner::scan`] finds, without looking there again.
+    /// Tells whether something may be found in a part of the text.
+    pub fn touch(&self, part: &Range<usize>) -> bool {
+        let at = self.stretches.partition_point(|stretch| *stretch.end() <= part.start);
+        self.stretches.get(at).is_some_and(|stretch| *stretch.start() <= part.end)
+    }
+
+    /// Notes that a detector suspects something.
+    fn note(&mut self, detector: u32, runs: &[Run]) {
+        match &mut self.candidates {
+            Some(kept) if kept.len() < DETECTORS_KEPT => kept.push((detector, runs.to_vec())),
+            full => *full = None,
+        }
+    }
+}
+
+impl Scanner {
+    /// Returns where in a text something is found, or would be in a part of it.
+    ///
+    /// A part between two breaks (NULs or quotes) that these suspects do not touch, and that no view changes, has no
+    /// finding. One call for a whole body spares a call for each of its strings. In a body that takes too much
+    /// work, such as a vector of numbers, all of it is suspect: its strings are then judged one by one.
     ///
     /// # Errors
     /// The text could not be judged; see [`ScanFault`].
-    pub fn scan_beyond(&self, text: &[u8], wanted: &DetectorSet) -> Result<Vec<Finding>, ScanFault> {
-        let mut pass = Pass::new(self, wanted, text.len());
-        pass.read_beyond(text, 0..text.len(), &Reading::plain())?;
+    pub fn suspects(&self, text: &[u8], wanted: &DetectorSet) -> Result<Suspects, ScanFault> {
+        match self.search_parts(text, wanted) {
+            Err(ScanFault::Engine(EngineFault::TooManyRuns { .. }) | ScanFault::Exhausted(_)) => {
+                Ok(Suspects::everywhere(text.len()))
+            }
+            searched => searched,
+        }
+    }
+
+    /// Finds what stands in a part of a text as it is, which these are the suspects of for the `wanted` detectors: what
+    /// [`Scanner::search_plain`] finds in the part alone. Returns nothing if the part must be searched for that.
+    ///
+    /// # Errors
+    /// The part could not be judged; see [`ScanFault`].
+    pub fn found_among(
+        &self,
+        suspects: &Suspects,
+        text: &[u8],
+        part: Range<usize>,
+        wanted: &DetectorSet,
+    ) -> Result<Option<Vec<Finding>>, ScanFault> {
+        let (Some(alone), Some(candidates)) = (text.get(part.clone()), &suspects.candidates) else {
+            return Ok(None);
+        };
+        let mut pass = Pass::new(self, wanted, alone.len());
+        let field = Field { text: alone, starts: 0..alone.len(), words: None, changed: None };
+        for (at, runs) in candidates {
+            let within = runs_within(runs, &part);
+            if !within.is_empty() {
+                pass.place(alone, 0, &field, *at, &within, &Reading::plain())?;
+            }
+        }
+        Ok(Some(merged(pass.found)))
+    }
+
+    /// Adds what the `wanted` detectors see in the other readings of a text to `found`, which is what it
+    /// has for them as it stands: together what [`Scanner::scan`] finds.
+    ///
+    /// # Errors
+    /// The text could not be judged; see [`ScanFault`].
+    pub fn scan_beyond(
+        &self,
+        unwrapped: &Unwrapped,
+        wanted: &DetectorSet,
+        found: Vec<Finding>,
+    ) -> Result<Vec<Finding>, ScanFault> {
+        let mut pass = Pass { found, ..Pass::new(self, wanted, unwrapped.bytes) };
+        let (whole, plain) = (0..unwrapped.bytes, Reading::plain());
+        if let Some(view) = &unwrapped.canonical {
+            pass.read_canonical((view, 0), whole.clone(), &plain)?;
+        }
+        pass.read_runs(&unwrapped.runs, whole, &plain)?;
         Ok(merged(pass.found))
     }
 
-    fn search_parts(
-        &self,
-        text: &[u8],
-        wanted: &DetectorSet,
-        out: &mut Vec<RangeInclusive<usize>>,
-    ) -> Result<(), ScanFault> {
+    fn search_parts(&self, text: &[u8], wanted: &DetectorSet) -> Result<Suspects, ScanFault> {
         let mut work = Work::for_text(text.len());
         let field = Field { text, starts: 0..text.len(), words: None, changed: None };
         let reading = Reading::plain();
         let sought = self.sought(text, wanted)?;
+        let mut suspects = Suspects { stretches: Vec::new(), candidates: Some(Vec::new()) };
         self.engine.scan(text, 0..text.len(), self.is_wanted(&sought.detectors), |runs| {
             self.by_detector(&field, runs, &sought, |at, field, runs| {
                 let (Some(confirm), Some(detector)) =
@@ -80,17 +142,35 @@ impl Scanner {
                 else {
                     return Ok(());
                 };
-                let placed = confirm.place(field, runs, &mut work, |placed| {
+                let known = suspects.stretches.len();
+                confirm.place(field, runs, &mut work, |placed| {
                     let may_stand = may_stand(detector, text, &placed, &reading);
                     if may_stand {
-                        out.push(placed.span.start + 1..=placed.span.end);
+                        suspects.stretches.push(placed.span.start + 1..=placed.span.end);
                     }
                     may_stand
-                });
-                Ok(placed?)
+                })?;
+                if suspects.stretches.len() > known {
+                    suspects.note(at, runs);
+                }
+                Ok(())
             })
-        })?
+        })??;
+        join_stretches(&mut suspects.stretches);
+        Ok(suspects)
     }
+}
+
+/// Returns what of a detector's runs in a text, in ascending order, ends within a part of it, in offsets of the part.
+fn runs_within(runs: &[Run], part: &Range<usize>) -> Vec<Run> {
+    let first = runs.partition_point(|run| run.last <= part.start);
+    let within = runs.get(first..).unwrap_or_default().iter().take_while(|run| run.first <= part.end);
+    let clipped = |run: &Run| Run {
+        group: run.group,
+        first: run.first.max(part.start + 1) - part.start,
+        last: run.last.min(part.end) - part.start,
+    };
+    within.map(clipped).collect()
 }
 
 /// Tells whether a match would stand in a part of the text that begins and ends at breaks.
@@ -102,12 +182,6 @@ fn may_stand(detector: &Detector, text: &[u8], placed: &Placed, reading: &Readin
     let beside = |at: Option<usize>| at.and_then(|at| text.get(at)).copied().filter(|byte| !is_break(byte));
     let (before, behind) = (beside(placed.span.start.checked_sub(1)), beside(Some(placed.span.end)));
     detector.edges.allow_between(before, behind) && passes(detector, text, placed, reading).is_some()
-}
-
-/// Tells whether a part of a text touches one of the stretches that [`Scanner::suspects`] lists.
-pub fn touches(stretches: &[RangeInclusive<usize>], part: &Range<usize>) -> bool {
-    let at = stretches.partition_point(|stretch| *stretch.end() <= part.start);
-    stretches.get(at).is_some_and(|stretch| *stretch.start() <= part.end)
 }
 
 /// Sorts stretches and joins those that overlap.
@@ -172,16 +246,17 @@ mod tests {
                         places.push(start..joined.len());
                         joined.push(between);
                     }
-                    let mut suspects = Vec::new();
-                    scanner.suspects(&joined, &all, &mut suspects).unwrap();
+                    let suspects = scanner.suspects(&joined, &all).unwrap();
                     for place in places {
                         let alone = scanner.search_plain(&joined[place.clone()], &all).unwrap();
+                        let among = scanner.found_among(&suspects, &joined, place.clone(), &all).unwrap();
                         prop_assert!(
-                            alone.is_empty() || touches(&suspects, &place),
+                            alone.is_empty() || suspects.touch(&place),
                             "{:?} in {}",
                             alone.first().and_then(|it| scanner.detector(it.detector)).map(|it| &it.name),
                             String::from_utf8_lossy(&joined)
                         );
+                        prop_assert_eq!(among.unwrap_or(alone.clone()), alone, "{:?}", place);
                     }
                     Ok(())
                 })

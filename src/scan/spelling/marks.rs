@@ -20,7 +20,6 @@ use crate::scan::engine::Engine;
 use crate::scan::engine::Run;
 use crate::scan::scanner::ScanFault;
 use crate::scan::shape::Shape;
-use crate::scan::shape::Start;
 use crate::scan::threat::Spelling;
 use crate::scan::view::View;
 
@@ -131,8 +130,7 @@ impl Marks {
             marks.push((Mark::Reversed, false));
         }
         for expression in TURNED_SIGNS {
-            let start = Start::Known { back: TURNED_SIGN_BYTES_MIN };
-            shapes.push(Shape { expression: expression.to_owned(), start, lead: None });
+            shapes.push(Shape::known(expression.to_owned(), TURNED_SIGN_BYTES_MIN));
             marks.push((Mark::Reversed, false));
         }
         for head in &heads {
@@ -142,8 +140,7 @@ impl Marks {
             marks.push((Mark::Reversed, true));
         }
         for written in LEET_WORDS {
-            let expression = format!("(?i:{written})");
-            shapes.push(Shape { expression, start: Start::Known { back: 1 }, lead: None });
+            shapes.push(Shape::known(format!("(?i:{written})"), 1));
             marks.push((Mark::Leet, false));
         }
         let engine = Engine::compile(&shapes).ok()?;
@@ -270,10 +267,7 @@ mod tests {
 
     #[test]
     fn a_text_that_cannot_be_searched_is_a_fault() {
-        let shape = |expression: &str| {
-            let expression = expression.to_owned();
-            Shape { expression, start: Start::Known { back: 2 }, lead: None }
-        };
+        let shape = |expression: &str| Shape::known(expression.to_owned(), 2);
         let shapes = ["ab", "[a]b", "a[b]", "(?:ab)"].map(shape);
         let marks = Marks {
             engine: Engine::compile(&shapes).unwrap(),

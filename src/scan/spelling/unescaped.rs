@@ -4,6 +4,7 @@
 //! see [`view`]. Each turn reads only what is near what the turn before changed, so that a text without such escapes costs
 //! one look.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use smallvec::smallvec;
@@ -15,6 +16,7 @@ use crate::scan::threat::Decoded;
 use crate::scan::threat::DetectorSet;
 use crate::scan::threat::Encoding;
 use crate::scan::threat::Finding;
+use crate::scan::unwrapped::Unwrapped;
 use crate::scan::view;
 use crate::scan::view::View;
 
@@ -25,21 +27,22 @@ pub(super) const TIMES_MAX: usize = 4;
 const AROUND_BYTES: usize = 4096;
 
 impl Scanner {
-    /// Adds what the `wanted` detectors see in a text whose escapes are undone twice, and more often.
+    /// Adds what the `wanted` detectors see in a text whose escapes are undone twice, and more often; `once` is its view
+    /// with them undone once.
     pub(super) fn scan_unescaped(
         &self,
-        text: &[u8],
+        once: &View,
         wanted: &DetectorSet,
         found: &mut Vec<Finding>,
     ) -> Result<(), ScanFault> {
-        let mut views: Vec<View> = view::canonical(text).into_iter().collect();
+        let mut views: Vec<Cow<'_, View>> = vec![Cow::Borrowed(once)];
         while let Some(view) = views.last().filter(|_| views.len() < TIMES_MAX) {
             let Some(next) = view::canonical(view.bytes()) else { return Ok(()) };
             if let Some(near) = near_changes(view.bytes(), &next) {
-                let inner = self.scan_beyond(near.bytes(), wanted)?;
+                let inner = self.scan_beyond(&Unwrapped::of(near.bytes()), wanted, Vec::new())?;
                 found.extend(inner.into_iter().map(|finding| outer(finding, &near, &views)));
             }
-            views.push(next);
+            views.push(Cow::Owned(next));
         }
         Ok(())
     }
@@ -58,8 +61,8 @@ fn near_changes(text: &[u8], view: &View) -> Option<View> {
 
 /// Returns a finding of an excerpt of the last of some views, each of the one before it, as one of the text that the first
 /// is of.
-fn outer(finding: Finding, excerpt: &View, views: &[View]) -> Finding {
-    let views_back = || std::iter::once(excerpt).chain(views.iter().rev());
+fn outer(finding: Finding, excerpt: &View, views: &[Cow<'_, View>]) -> Finding {
+    let views_back = || std::iter::once(excerpt).chain(views.iter().rev().map(AsRef::as_ref));
     let place = |range: Range<usize>| views_back().fold(range, |range, view| view.source_range(range));
     let mut decoded_from = Decoded(smallvec![Encoding::Canonical; views.len()]);
     decoded_from.0.extend(finding.decoded_from.0);
