@@ -209,8 +209,8 @@ impl Engine {
         self.scan_near(text, starts, None, wanted, each)
     }
 
-    /// Does the same, and leaves out phrases whose matches begin nowhere `near`, if that is given: ascending and disjoint
-    /// parts of the `starts`. Others may be left out or not.
+    /// Does the same, and may leave out phrases none of whose matches begin `near`, if that is given: ascending and
+    /// disjoint parts of the `starts`.
     ///
     /// # Errors
     /// As [`Engine::scan`].
@@ -245,9 +245,12 @@ impl Engine {
             true => Ok(()),
             false => Err(hyperscan::Error::Hyperscan(hyperscan::HsError::ScanTerminated)),
         };
-        let whole = [starts.clone()];
         for (database, scratch) in self.databases.iter().zip(scratch.iter_mut()) {
-            for starts in near.filter(|_| database.is_of_phrases).unwrap_or(&whole) {
+            let parts = match near {
+                Some(near) if database.is_of_phrases => joined(near, database.reach),
+                _ => vec![starts.clone()],
+            };
+            for starts in &parts {
                 let (before, stretch) = self::stretch(text, starts, database.reach);
                 let searched = if self.is_small { padded_in(padded, stretch) } else { stretch };
                 scanned = scanned.and_then(|()| {
@@ -352,6 +355,18 @@ fn stretch<'t>(text: &'t [u8], starts: &Range<usize>, reach: usize) -> (usize, &
     // So it does before it; a shape stands inside its match.
     let before = starts.start.saturating_sub(1).min(behind);
     (before, text.get(before..behind).unwrap_or_default())
+}
+
+/// Joins parts that are so close to each other that what is behind one has to be searched for it anyway.
+fn joined(parts: &[Range<usize>], reach: usize) -> Vec<Range<usize>> {
+    let mut joined: Vec<Range<usize>> = Vec::with_capacity(parts.len());
+    for part in parts {
+        match joined.last_mut() {
+            Some(last) if part.start <= last.end.saturating_add(reach) => last.end = part.end,
+            _ => joined.push(part.clone()),
+        }
+    }
+    joined
 }
 
 /// Writes a text with [`PADDING`] behind it into some room.

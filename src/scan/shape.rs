@@ -43,7 +43,7 @@ pub struct Shape {
     pub start: Start,
     /// What may stand at the first places, for shapes that are looked for by that instead.
     pub lead: Option<Lead>,
-    /// Whether a match may have [`WIDE_BYTES`] and more.
+    /// Whether a match may have [`WIDE_BYTES`] and more; not told of beginnings, which are looked for everywhere.
     pub is_wide: bool,
 }
 

@@ -308,11 +308,11 @@ fn scan_texts(
         let plain = match (&name, is_suspect) {
             (Some(_), _) => None,
             (None, false) => Some(Vec::new()),
-            (None, true) => scanner.found_among(&suspects, &texts.joined, place, sheet.wanted())?,
+            (None, true) => scanner.found_among(&suspects, &texts.joined, place, sheet.wanted()),
         };
         let depth = match plain {
             None => Depth::Whole,
-            Some(plain) if plain.is_empty() => depth_of_plain(sheet, alone, is_spelt)?,
+            Some(plain) if plain.is_empty() => depth_of_plain(sheet, alone, is_spelt || is_suspect)?,
             Some(plain) => Depth::Beyond(plain),
         };
         let found = sheet.found;

@@ -15,8 +15,12 @@ pub(super) fn near_changes(
     starts: &Range<usize>,
 ) -> Vec<Range<usize>> {
     let mut near: Vec<Range<usize>> = Vec::new();
-    for change in changes {
+    let nearest = changes.partition_point(|change| change.end + CONTEXT_BYTES + 2 <= from + starts.start);
+    for change in changes.get(nearest..).unwrap_or_default() {
         let first = change.start.saturating_sub(from + WIDE_BYTES + 1).max(starts.start);
+        if first >= starts.end {
+            break;
+        }
         let behind = (change.end + CONTEXT_BYTES + 2).saturating_sub(from).min(starts.end);
         match near.last_mut() {
             Some(last) if first <= last.end => last.end = last.end.max(behind),
@@ -40,13 +44,17 @@ mod tests {
 
     #[test]
     fn what_is_near_changes_is_disjoint_and_within_the_starts() {
-        let near = |changes: &[Range<usize>], from, starts| near_changes(changes, from, &starts);
-        assert_eq!(near(&[], 0, 0..9000), Vec::<Range<usize>>::new());
-        assert_eq!(near(&[5000..5001], 0, 0..9000), [3975..5099]);
-        assert_eq!(near(&[5000..5001], 1000, 0..9000), [2975..4099]);
-        assert_eq!(near(&[10..10, 500..510, 5000..5001], 0, 0..9000), [0..608, 3975..5099]);
-        assert_eq!(near(&[10..10, 8950..8960], 0, 100..9000), [100..108, 7925..9000]);
-        assert_eq!(near(&[10..10, 9000..9001], 5000, 0..900), Vec::<Range<usize>>::new());
+        let near = |changes: &[(usize, usize)], from, (first, behind): (usize, usize)| {
+            let changes: Vec<Range<usize>> = changes.iter().map(|(start, end)| *start..*end).collect();
+            let near = near_changes(&changes, from, &(first..behind));
+            near.into_iter().map(|near| (near.start, near.end)).collect::<Vec<_>>()
+        };
+        assert_eq!(near(&[], 0, (0, 9000)), []);
+        assert_eq!(near(&[(5000, 5001)], 0, (0, 9000)), [(3975, 5099)]);
+        assert_eq!(near(&[(5000, 5001)], 1000, (0, 9000)), [(2975, 4099)]);
+        assert_eq!(near(&[(10, 10), (500, 510), (5000, 5001)], 0, (0, 9000)), [(0, 608), (3975, 5099)]);
+        assert_eq!(near(&[(10, 10), (8950, 8960)], 0, (100, 9000)), [(100, 108), (7925, 9000)]);
+        assert_eq!(near(&[(10, 10), (9000, 9001)], 5000, (0, 900)), []);
     }
 
     /// Writes some letters of a text as others that are read alike.

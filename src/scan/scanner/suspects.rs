@@ -4,7 +4,7 @@
 //! What stands within a text and would be found in it alone is found here too, since both see the same bytes
 //! beside it or a break. Where a match runs over a break, or a break stands where the byte beside it matters,
 //! the text counts as suspect and is judged alone: by the detectors that suspect something, at the candidates that
-//! this pass has of them, so that no text is searched for candidates twice.
+//! this pass has of them. Where these are too many to be kept, it is searched anew.
 
 use std::ops::Range;
 use std::ops::RangeInclusive;
@@ -35,6 +35,9 @@ const BREAKS: [u8; 2] = [0, b'"'];
 /// searching the parts.
 const DETECTORS_KEPT: usize = 64;
 
+/// How many runs of candidates are kept: asked without the words that they need beside them, more take longer than a search.
+const RUNS_KEPT: usize = 4096;
+
 /// Where something may be found in a text of many parts.
 #[derive(Debug)]
 pub struct Suspects {
@@ -42,12 +45,14 @@ pub struct Suspects {
     stretches: Vec<RangeInclusive<usize>>,
     /// The detectors that suspect something, with all their candidates in the text; nothing where that is not known.
     candidates: Option<Vec<(u32, Vec<Run>)>>,
+    /// How many candidates these are.
+    runs: usize,
 }
 
 impl Suspects {
     /// Suspects all of a text of so many bytes.
     fn everywhere(bytes: usize) -> Self {
-        Self { stretches: vec![0..=bytes], candidates: None }
+        Self { stretches: vec![0..=bytes], candidates: None, runs: 0 }
     }
 
     /// Tells whether something may be found in a part of the text.
@@ -58,8 +63,11 @@ impl Suspects {
 
     /// Notes that a detector suspects something.
     fn note(&mut self, detector: u32, runs: &[Run]) {
+        self.runs += runs.len();
         match &mut self.candidates {
-            Some(kept) if kept.len() < DETECTORS_KEPT => kept.push((detector, runs.to_vec())),
+            Some(kept) if kept.len() < DETECTORS_KEPT && self.runs <= RUNS_KEPT => {
+                kept.push((detector, runs.to_vec()));
+            }
             full => *full = None,
         }
     }
@@ -83,30 +91,26 @@ impl Scanner {
         }
     }
 
-    /// Finds what stands in a part of a text as it is, which these are the suspects of for the `wanted` detectors: what
-    /// [`Scanner::search_plain`] finds in the part alone. Returns nothing if the part must be searched for that.
-    ///
-    /// # Errors
-    /// The part could not be judged; see [`ScanFault`].
+    /// Finds what stands as it is in a part between two breaks of a text, which these are the suspects of for the same
+    /// `wanted` detectors: what [`Scanner::search_plain`] finds in the part alone. Returns nothing if the part must be
+    /// searched for that.
     pub fn found_among(
         &self,
         suspects: &Suspects,
         text: &[u8],
         part: Range<usize>,
         wanted: &DetectorSet,
-    ) -> Result<Option<Vec<Finding>>, ScanFault> {
-        let (Some(alone), Some(candidates)) = (text.get(part.clone()), &suspects.candidates) else {
-            return Ok(None);
-        };
+    ) -> Option<Vec<Finding>> {
+        let (alone, candidates) = (text.get(part.clone())?, suspects.candidates.as_ref()?);
         let mut pass = Pass::new(self, wanted, alone.len());
         let field = Field { text: alone, starts: 0..alone.len(), words: None, changed: None };
         for (at, runs) in candidates {
             let within = runs_within(runs, &part);
             if !within.is_empty() {
-                pass.place(alone, 0, &field, *at, &within, &Reading::plain())?;
+                pass.place(alone, 0, &field, *at, &within, &Reading::plain()).ok()?;
             }
         }
-        Ok(Some(merged(pass.found)))
+        Some(merged(pass.found))
     }
 
     /// Adds what the `wanted` detectors see in the other readings of a text to `found`, which is what it
@@ -134,7 +138,7 @@ impl Scanner {
         let field = Field { text, starts: 0..text.len(), words: None, changed: None };
         let reading = Reading::plain();
         let sought = self.sought(text, wanted)?;
-        let mut suspects = Suspects { stretches: Vec::new(), candidates: Some(Vec::new()) };
+        let mut suspects = Suspects { stretches: Vec::new(), candidates: Some(Vec::new()), runs: 0 };
         self.engine.scan(text, 0..text.len(), self.is_wanted(&sought.detectors), |runs| {
             self.by_detector(&field, runs, &sought, |at, field, runs| {
                 let (Some(confirm), Some(detector)) =
@@ -249,7 +253,7 @@ mod tests {
                     let suspects = scanner.suspects(&joined, &all).unwrap();
                     for place in places {
                         let alone = scanner.search_plain(&joined[place.clone()], &all).unwrap();
-                        let among = scanner.found_among(&suspects, &joined, place.clone(), &all).unwrap();
+                        let among = scanner.found_among(&suspects, &joined, place.clone(), &all);
                         prop_assert!(
                             alone.is_empty() || suspects.touch(&place),
                             "{:?} in {}",
@@ -261,6 +265,21 @@ mod tests {
                     Ok(())
                 })
                 .unwrap();
+        }
+    }
+
+    #[test]
+    fn candidates_are_kept_as_long_as_they_are_few() {
+        let scanner = Scanner::compile(pack::builtin().unwrap()).unwrap();
+        let all = scanner.all();
+        for (again, is_kept) in [(1, true), (RUNS_KEPT, false)] {
+            let text = "card 4111 1111 1111 1111, ".repeat(again).into_bytes();
+            let suspects = scanner.suspects(&text, &all).unwrap();
+            assert!(suspects.touch(&(0..text.len())));
+            let among = scanner.found_among(&suspects, &text, 0..text.len(), &all);
+            let alone = scanner.search_plain(&text, &all).unwrap();
+            assert!(alone.len() >= again);
+            assert_eq!(among, is_kept.then_some(alone));
         }
     }
 }
