@@ -4,8 +4,7 @@
 //! the pattern matches and the match is accepted, go on behind it. A match that is not accepted takes no text away
 //! from others: the next one may begin at the next byte, so that nothing can be hidden by what is glued to it.
 //! Candidates only say where looking is worth while, and every match that may be accepted has one, so that neither other
-//! candidates nor the way a text was cut into regions changes the outcome. Of a view, only candidates near what it changes
-//! are known: in a long row of matches of one detector, each of which begins within the one before, others may stand there.
+//! candidates nor the way a text was cut into regions changes the outcome.
 //!
 //! Most detectors never see a candidate, so the regex of a pattern that surely compiles waits for its first one:
 //! all of them together would take more memory than everything else, and most of the start.

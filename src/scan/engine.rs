@@ -1,8 +1,7 @@
 //! The only home of Hyperscan: block databases, their scratch space, and runs of candidate ends.
 //!
 //! Phrases have a database of their own: words of prose among the beginnings of tokens leave Hyperscan no cheap way
-//! through a text, and two passes take a fraction of one. It takes most of the time, and none of its shapes is of a wide
-//! match: where only what is near some places may be new, only that is searched for phrases.
+//! through a text, and two passes take a fraction of one.
 //!
 //! Only block mode is used, over bytes, without start-of-match and without UTF-8 mode. Scratch space belongs to
 //! the engine that allocated it and never meets another database. The match callback only pushes into vectors
@@ -66,7 +65,7 @@ const NO_RUN: u32 = u32::MAX;
 
 /// Databases of first-stage shapes and what is needed to run them.
 pub struct Engine {
-    databases: Vec<Database>,
+    databases: Vec<BlockDatabase>,
     /// Whether texts are padded for the databases: the one there is has few shapes.
     is_small: bool,
     heads: Heads,
@@ -74,15 +73,6 @@ pub struct Engine {
     /// How far behind the begin of a match its candidate ends at most.
     reach: usize,
     idle: Mutex<Vec<Workspace>>,
-}
-
-/// Some of the shapes.
-struct Database {
-    compiled: BlockDatabase,
-    /// Whether all of them are phrases.
-    is_of_phrases: bool,
-    /// How far behind the begin of a match one of their candidates ends at most.
-    reach: usize,
 }
 
 /// Shapes that say the same; Hyperscan looks for them once.
@@ -181,8 +171,7 @@ impl Engine {
             groups[index].shapes.push(at as u32);
         }
         let is_small = distinct.len() < SPLIT_SHAPES_MIN;
-        let databases =
-            databases(parts(distinct), &groups, cache).map_err(|faults| by_shape(faults, &groups))?;
+        let databases = databases(parts(distinct), cache).map_err(|faults| by_shape(faults, &groups))?;
         let reach = groups.iter().map(|group| group.back.1).max().unwrap_or(0);
         Ok(Self { databases, is_small, heads, groups, reach, idle: Mutex::new(Vec::new()) })
     }
@@ -206,68 +195,48 @@ impl Engine {
         wanted: impl Fn(u32) -> bool,
         each: impl FnOnce(&[Run]) -> R,
     ) -> Result<R, EngineFault> {
-        self.scan_near(text, starts, None, wanted, each)
-    }
-
-    /// Does the same, and may leave out phrases none of whose matches begin `near`, if that is given: ascending and
-    /// disjoint parts of the `starts`.
-    ///
-    /// # Errors
-    /// As [`Engine::scan`].
-    pub fn scan_near<R>(
-        &self,
-        text: &[u8],
-        starts: Range<usize>,
-        near: Option<&[Range<usize>]>,
-        wanted: impl Fn(u32) -> bool,
-        each: impl FnOnce(&[Run]) -> R,
-    ) -> Result<R, EngineFault> {
-        let (before, stretch) = stretch(text, &starts, self.reach);
-        if stretch.is_empty() || self.groups.is_empty() {
+        // One byte more: the edge of a word shows behind it.
+        let behind = starts.end.saturating_add(self.reach).saturating_add(1);
+        let text = text.get(..behind).unwrap_or(text);
+        // So it does before it; a shape stands inside its match.
+        let before = starts.start.saturating_sub(1).min(text.len());
+        let text = text.get(before..).unwrap_or_default();
+        if text.is_empty() || self.groups.is_empty() {
             return Ok(each(&[]));
         }
-        if stretch.len() > TEXT_BYTES_MAX {
+        if text.len() > TEXT_BYTES_MAX {
             return Err(EngineFault::TooLong);
         }
         let mut workspace = self.workspace()?;
         let Workspace { scratch, runs, open, padded } = &mut workspace;
-        let is_wanted = |group: u32, end: usize, starts: &Range<usize>| {
-            let group = self.groups.get(group as usize).filter(|group| group.begins_in(starts, end));
+        let is_wanted = |group: u32, end: usize| {
+            let end = before + end;
+            let group = self.groups.get(group as usize).filter(|group| group.begins_in(&starts, end));
             group.is_some_and(|group| group.shapes.iter().any(|shape| wanted(*shape)))
         };
-        let limit = RUNS_BASE + stretch.len();
-        let headed = self.heads.scan(stretch, |group, end| {
-            let end = before + end;
-            !is_wanted(group, end, &starts) || self.note(runs, open, group, end, limit)
+        let limit = RUNS_BASE + text.len();
+        let headed = self.heads.scan(text, |group, end| {
+            !is_wanted(group, end) || self.note(runs, open, group, before + end, limit)
         });
-        let limit = runs.len() + RUNS_BASE + stretch.len() / BYTES_PER_RUN;
+        let limit = runs.len() + RUNS_BASE + text.len() / BYTES_PER_RUN;
         let mut scanned = match headed {
             true => Ok(()),
             false => Err(hyperscan::Error::Hyperscan(hyperscan::HsError::ScanTerminated)),
         };
+        let searched = if self.is_small { padded_in(padded, text) } else { text };
         for (database, scratch) in self.databases.iter().zip(scratch.iter_mut()) {
-            let parts = match near {
-                Some(near) if database.is_of_phrases => joined(near, database.reach),
-                _ => vec![starts.clone()],
-            };
-            for starts in &parts {
-                let (before, stretch) = self::stretch(text, starts, database.reach);
-                let searched = if self.is_small { padded_in(padded, stretch) } else { stretch };
-                scanned = scanned.and_then(|()| {
-                    database.compiled.scan(searched, scratch, |group, _, end, _| {
-                        let end = usize::try_from(end).unwrap_or(usize::MAX);
-                        let is_beyond = end > stretch.len();
-                        let end = before.saturating_add(end);
-                        match is_beyond
-                            || !is_wanted(group, end, starts)
-                            || self.note(runs, open, group, end, limit)
-                        {
-                            true => Matching::Continue,
-                            false => Matching::Terminate,
-                        }
-                    })
-                });
-            }
+            scanned = scanned.and_then(|()| {
+                database.scan(searched, scratch, |group, _, end, _| {
+                    let end = usize::try_from(end).unwrap_or(usize::MAX);
+                    match end > text.len()
+                        || !is_wanted(group, end)
+                        || self.note(runs, open, group, before + end, limit)
+                    {
+                        true => Matching::Continue,
+                        false => Matching::Terminate,
+                    }
+                })
+            });
         }
         let outcome = match scanned {
             Ok(()) => Ok(each(runs)),
@@ -307,8 +276,7 @@ impl Engine {
         if let Some(idle) = self.idle.lock().pop() {
             return Ok(idle);
         }
-        let scratch: Result<Vec<Scratch>, _> =
-            self.databases.iter().map(|it| it.compiled.alloc_scratch()).collect();
+        let scratch: Result<Vec<Scratch>, _> = self.databases.iter().map(|it| it.alloc_scratch()).collect();
         let scratch = scratch.map_err(EngineFault::Scratch)?;
         Ok(Workspace { scratch, runs: Vec::new(), open: vec![NO_RUN; self.groups.len()], padded: Vec::new() })
     }
@@ -347,28 +315,6 @@ impl Group {
     }
 }
 
-/// Returns where a text has to be searched for matches that begin at one of the `starts`, with candidates that end so far
-/// behind at most, and what stands there.
-fn stretch<'t>(text: &'t [u8], starts: &Range<usize>, reach: usize) -> (usize, &'t [u8]) {
-    // One byte more: the edge of a word shows behind it.
-    let behind = starts.end.saturating_add(reach).saturating_add(1).min(text.len());
-    // So it does before it; a shape stands inside its match.
-    let before = starts.start.saturating_sub(1).min(behind);
-    (before, text.get(before..behind).unwrap_or_default())
-}
-
-/// Joins parts that are so close to each other that what is behind one has to be searched for it anyway.
-fn joined(parts: &[Range<usize>], reach: usize) -> Vec<Range<usize>> {
-    let mut joined: Vec<Range<usize>> = Vec::with_capacity(parts.len());
-    for part in parts {
-        match joined.last_mut() {
-            Some(last) if part.start <= last.end.saturating_add(reach) => last.end = part.end,
-            _ => joined.push(part.clone()),
-        }
-    }
-    joined
-}
-
 /// Writes a text with [`PADDING`] behind it into some room.
 fn padded_in<'r>(room: &'r mut Vec<u8>, text: &[u8]) -> &'r [u8] {
     room.clear();
@@ -402,20 +348,15 @@ fn parts(mut shapes: Vec<(usize, &Shape)>) -> Parts<'_> {
 /// Compiles the parts that have shapes, at the same time.
 fn databases(
     (phrases, others): Parts<'_>,
-    groups: &[Group],
     cache: &dyn DatabaseCache,
-) -> Result<Vec<Database>, Vec<(Option<usize>, EngineFault)>> {
-    let compiled = |shapes: &[(usize, &Shape)], is_of_phrases: bool| -> Result<_, Vec<_>> {
-        if shapes.is_empty() {
-            return Ok(None);
-        }
-        let of_shapes = shapes.iter().filter_map(|(group, _)| groups.get(*group));
-        let reach = of_shapes.map(|group| group.back.1).max().unwrap_or(0);
-        Ok(Some(Database { compiled: database(shapes, cache)?, is_of_phrases, reach }))
+) -> Result<Vec<BlockDatabase>, Vec<(Option<usize>, EngineFault)>> {
+    let compiled = |shapes: &[(usize, &Shape)]| match shapes.is_empty() {
+        true => Ok(None),
+        false => database(shapes, cache).map(Some),
     };
     let (phrases, others) = thread::scope(|scope| {
-        let phrases = scope.spawn(|| compiled(&phrases, true));
-        let others = compiled(&others, false);
+        let phrases = scope.spawn(|| compiled(&phrases));
+        let others = compiled(&others);
         (phrases.join().unwrap_or_else(|panic| resume_unwind(panic)), others)
     });
     match (phrases, others) {
@@ -457,4 +398,93 @@ fn pattern((group, shape): (usize, &Shape)) -> Pattern {
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use super::*;
+
+    fn shape(expression: &str, start: Start) -> Shape {
+        Shape { expression: expression.to_owned(), start, lead: None }
+    }
+
+    #[test]
+    fn ends_are_gathered_into_runs() {
+        let known = shape("[0-9]{3}", Start::Known { back: 3 });
+        let within = shape("x", Start::Within { back_min: 1, back_max: 4 });
+        let engine = Engine::compile(&[known, within]).unwrap();
+        let runs =
+            |text: &str| engine.scan(text.as_bytes(), 0..text.len(), |_| true, <[Run]>::to_vec).unwrap();
+        let run = |group, first, last| Run { group, first, last };
+        assert_eq!(runs("12345 678"), [run(0, 3, 5), run(0, 9, 9)]);
+        assert_eq!(runs("x..x....x"), [run(1, 1, 4), run(1, 9, 9)]);
+        assert_eq!(runs("12345"), [run(0, 3, 5)], "a workspace starts clean");
+    }
+
+    #[test]
+    fn phrases_and_tokens_are_found_in_one_scan() {
+        let shapes = (0..SPLIT_SHAPES_MIN).flat_map(|at| {
+            let known = |expression: String| shape(&expression, Start::Known { back: expression.len() });
+            [known(format!("key{at:03}")), known(format!(r"say\x20{at:03}"))]
+        });
+        let shapes: Vec<Shape> = shapes.collect();
+        let engine = Engine::compile(&shapes).unwrap();
+        assert_eq!(engine.databases.len(), 2);
+        for pad in 0..100 {
+            let text = format!("{}key007 say 123", ".".repeat(pad));
+            let mut runs = engine.scan(text.as_bytes(), 0..text.len(), |_| true, <[Run]>::to_vec).unwrap();
+            runs.sort_by_key(|run| run.group);
+            let run = |group, end| Run { group, first: end, last: end };
+            assert_eq!(runs, [run(14, pad + 6), run(247, pad + 14)]);
+        }
+        assert_eq!(Engine::compile(&shapes[..20]).unwrap().databases.len(), 1);
+    }
+
+    /// What Vectorscan 5.4.9 misses by itself: a word of few in the last bytes of a text.
+    #[test]
+    fn few_shapes_are_found_up_to_the_end() {
+        let phrase = |expression: &str| shape(expression, Start::Known { back: 8 });
+        let engine = Engine::compile(&["[Ii]gnore [a-z]", "[Pp]assword: [a-z]"].map(phrase)).unwrap();
+        for before in 0..200 {
+            for after in 0..40 {
+                let text = [&vec![b'.'; before][..], b"password: x", &vec![b'.'; after]].concat();
+                let ends: Vec<usize> = engine
+                    .scan(&text, 0..text.len(), |_| true, |runs| runs.iter().map(|run| run.last).collect())
+                    .unwrap();
+                assert_eq!(ends, [before + 11], "{before} bytes before, {after} after");
+            }
+        }
+    }
+
+    #[test]
+    fn a_refused_shape_is_named() {
+        let good = shape("abc", Start::Known { back: 3 });
+        let bad = shape("(?=a)b", Start::Known { back: 1 });
+        let faults = Engine::compile(&[good, bad]).map(|_| ()).unwrap_err();
+        assert!(matches!(faults.as_slice(), [(Some(1), EngineFault::Refused(_))]));
+    }
+
+    #[test]
+    fn too_many_candidates_are_an_error() {
+        let pair = |expression: &str| shape(expression, Start::Known { back: 2 });
+        let pairs = ["ab", "[a]b", "a[b]", "(?:ab)"].map(pair);
+        let engine = Engine::compile(&pairs).unwrap();
+        let scan =
+            |pairs: usize| engine.scan("ab".repeat(pairs).as_bytes(), 0..pairs * 2, |_| true, <[Run]>::len);
+        assert_eq!(scan(1000).unwrap(), 4000);
+        assert!(matches!(scan(1 << 18), Err(EngineFault::TooManyRuns { .. })));
+        assert_eq!(scan(1000).unwrap(), 4000, "a workspace starts clean after a fault");
+    }
+
+    #[test]
+    fn equal_shapes_are_looked_for_once() {
+        let shapes = [("ab", 2), ("cd", 2), ("ab", 2)].map(|(it, back)| shape(it, Start::Known { back }));
+        let engine = Engine::compile(&shapes).unwrap();
+        let found = |wanted: u32| engine.scan(b"cdab", 0..4, |it| it == wanted, <[Run]>::to_vec).unwrap();
+        assert_eq!(found(2), [Run { group: 0, first: 4, last: 4 }]);
+        assert_eq!((found(2), engine.shapes(0), engine.shapes(1)), (found(0), &[0, 2][..], &[1][..]));
+        assert!(found(3).is_empty());
+    }
+
+    #[test]
+    fn an_empty_engine_finds_nothing() {
+        assert!(Engine::compile(&[]).unwrap().scan(b"text", 0..4, |_| true, <[Run]>::is_empty).unwrap());
+    }
+}

@@ -3,7 +3,6 @@
 mod candidates;
 mod judge;
 mod merged;
-mod near;
 mod reading;
 mod sought;
 mod suspects;
@@ -52,7 +51,6 @@ use crate::scan::words::WordIndex;
 use self::judge::judge;
 use self::judge::passes;
 pub(super) use self::merged::merged;
-use self::near::near_changes;
 use self::reading::Reading;
 use self::reading::view_offset;
 pub use self::suspects::Suspects;
@@ -390,8 +388,7 @@ impl<'s> Pass<'s> {
         let scanner = self.scanner;
         let sought = scanner.sought(part, self.wanted)?;
         let is_wanted = scanner.is_wanted(&sought.detectors);
-        let near = reading.changes.as_deref().map(|changes| near_changes(changes, from, &starts));
-        scanner.engine.scan_near(part, starts.clone(), near.as_deref(), is_wanted, |runs| match runs {
+        scanner.engine.scan(part, starts.clone(), is_wanted, |runs| match runs {
             [] => Ok(()),
             _ => {
                 let changed = reading.changes.as_deref().map(|ranges| Changed { ranges, base: from });

@@ -43,8 +43,6 @@ pub struct Shape {
     pub start: Start,
     /// What may stand at the first places, for shapes that are looked for by that instead.
     pub lead: Option<Lead>,
-    /// Whether a match may have [`WIDE_BYTES`] and more; not told of beginnings, which are looked for everywhere.
-    pub is_wide: bool,
 }
 
 /// Where a match may begin when its shape ends at a known place.
@@ -100,32 +98,26 @@ impl Shape {
         };
         let mut expression = String::new();
         write_hir(&hir, &mut expression);
-        Self { expression, start, lead: None, is_wide: detector.pattern.width_max() >= WIDE_BYTES }
+        Self { expression, start, lead: None }
     }
 
     /// Returns the shape of a beginning; `start` tells from its width where a match begins.
     fn led(lead: Lead, start: impl FnOnce(usize) -> Start) -> Self {
-        let start = start(lead.places.len());
-        Self { expression: String::new(), start, lead: Some(lead), is_wide: false }
+        Self { expression: String::new(), start: start(lead.places.len()), lead: Some(lead) }
     }
 }
 
 impl Shape {
-    /// Tells whether it is several words, with what may stand between them, of a match that is not wide.
+    /// Tells whether it is several words, with what may stand between them.
     pub fn is_phrase(&self) -> bool {
-        !self.is_wide && WHITE.iter().any(|white| self.expression.contains(white))
-    }
-
-    /// Returns the shape of an expression with the begin of a match so many bytes before its end.
-    pub fn known(expression: String, back: usize) -> Self {
-        Self { expression, start: Start::Known { back }, lead: None, is_wide: false }
+        WHITE.iter().any(|white| self.expression.contains(white))
     }
 
     /// Returns the shape of some bytes as they are.
     pub fn literal(bytes: &[u8]) -> Self {
         let mut expression = String::new();
         bytes.iter().for_each(|byte| write_byte(*byte, &mut expression));
-        Self::known(expression, bytes.len())
+        Self { expression, start: Start::Known { back: bytes.len() }, lead: None }
     }
 
     /// Returns the shape of a word, whatever the case of its ASCII letters.
@@ -140,7 +132,7 @@ impl Shape {
                 false => write_byte(*byte, &mut expression),
             }
         }
-        Self::known(expression, word.len())
+        Self { expression, start: Start::Known { back: word.len() }, lead: None }
     }
 }
 

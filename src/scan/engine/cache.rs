@@ -87,6 +87,7 @@ mod tests {
     use crate::scan::engine::Engine;
     use crate::scan::engine::Run;
     use crate::scan::shape::Shape;
+    use crate::scan::shape::Start;
 
     /// Keeps in memory, and counts what was asked in vain.
     #[derive(Default)]
@@ -111,7 +112,7 @@ mod tests {
         let expression = |at: usize| format!("{word}{at:03}");
         let known = |expression: String| {
             let back = expression.len();
-            Shape::known(expression, back)
+            Shape { expression, start: Start::Known { back }, lead: None }
         };
         (0..CACHED_PATTERNS_MIN).map(expression).map(known).collect()
     }

@@ -20,6 +20,7 @@ use crate::scan::engine::Engine;
 use crate::scan::engine::Run;
 use crate::scan::scanner::ScanFault;
 use crate::scan::shape::Shape;
+use crate::scan::shape::Start;
 use crate::scan::threat::Spelling;
 use crate::scan::view::View;
 
@@ -130,7 +131,8 @@ impl Marks {
             marks.push((Mark::Reversed, false));
         }
         for expression in TURNED_SIGNS {
-            shapes.push(Shape::known(expression.to_owned(), TURNED_SIGN_BYTES_MIN));
+            let start = Start::Known { back: TURNED_SIGN_BYTES_MIN };
+            shapes.push(Shape { expression: expression.to_owned(), start, lead: None });
             marks.push((Mark::Reversed, false));
         }
         for head in &heads {
@@ -140,7 +142,8 @@ impl Marks {
             marks.push((Mark::Reversed, true));
         }
         for written in LEET_WORDS {
-            shapes.push(Shape::known(format!("(?i:{written})"), 1));
+            let expression = format!("(?i:{written})");
+            shapes.push(Shape { expression, start: Start::Known { back: 1 }, lead: None });
             marks.push((Mark::Leet, false));
         }
         let engine = Engine::compile(&shapes).ok()?;
@@ -267,7 +270,10 @@ mod tests {
 
     #[test]
     fn a_text_that_cannot_be_searched_is_a_fault() {
-        let shape = |expression: &str| Shape::known(expression.to_owned(), 2);
+        let shape = |expression: &str| {
+            let expression = expression.to_owned();
+            Shape { expression, start: Start::Known { back: 2 }, lead: None }
+        };
         let shapes = ["ab", "[a]b", "a[b]", "(?:ab)"].map(shape);
         let marks = Marks {
             engine: Engine::compile(&shapes).unwrap(),
