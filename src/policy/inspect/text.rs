@@ -176,8 +176,8 @@ impl<'a, 'v> Sheet<'a, 'v> {
         self.report(text, (channel, spellings), written, findings, &mut raw)
     }
 
-    /// Scans one text of the body in which is known what patterns find as it stands: what its reader takes it for, and
-    /// what is encoded in it.
+    /// Scans one text of the body of which it is known what patterns find as it stands: what its reader takes it for,
+    /// and what is encoded in it.
     pub fn text_beyond(
         &mut self,
         (text, found): (&[u8], Vec<Finding>),

@@ -91,9 +91,9 @@ impl Scanner {
         }
     }
 
-    /// Finds what stands as it is in a part between two breaks of a text, which these are the suspects of for the same
-    /// `wanted` detectors: what [`Scanner::search_plain`] finds in the part alone. Returns nothing if the part must be
-    /// searched for that.
+    /// Finds what [`Scanner::search_plain`] finds in a part of a text alone, at the candidates of its suspects. The part
+    /// stands between two breaks, and the suspects are of this text and for these `wanted` detectors. Returns nothing if
+    /// the part must be searched after all: too many candidates to keep, or too much work to ask them.
     pub fn found_among(
         &self,
         suspects: &Suspects,
@@ -113,8 +113,8 @@ impl Scanner {
         Some(merged(pass.found))
     }
 
-    /// Adds what the `wanted` detectors see in the other readings of a text to `found`, which is what it
-    /// has for them as it stands: together what [`Scanner::scan`] finds.
+    /// Adds what the `wanted` detectors see in the other readings of a text to `found`, which is what it has for them as
+    /// it stands: together what [`Scanner::scan`] finds.
     ///
     /// # Errors
     /// The text could not be judged; see [`ScanFault`].
