@@ -99,7 +99,8 @@ pub fn spelling(text: &[u8]) {
     let all = scanner.all();
     let plain = scanner.scan(text, &all).expect("a short text can be scanned");
     let spelt = scanner.scan_spelt(text, &all).expect("a short text can be scanned").findings;
-    let beyond = scanner.scan_spelt_beyond(text, &all, Vec::new()).expect("a short text can be scanned").findings;
+    let beyond =
+        scanner.scan_spelt_beyond(text, &all, Vec::new()).expect("a short text can be scanned").findings;
     for found in spelt.iter().chain(&beyond) {
         assert!(
             found.span.start < found.span.end && found.span.end <= text.len(),
