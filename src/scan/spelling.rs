@@ -37,6 +37,7 @@ mod letters;
 mod marks;
 mod numbers;
 mod phrase;
+mod readings;
 mod sign;
 mod strings;
 mod trust;
@@ -45,6 +46,7 @@ mod wide;
 
 pub(super) use self::marks::Marks;
 pub(super) use self::numbers::digits;
+pub use self::readings::Readings;
 use self::trust::Trust;
 
 /// Longer texts are read piece by piece, in bytes.
@@ -60,17 +62,6 @@ pub struct Searched {
     pub findings: Vec<Finding>,
     /// The other spellings of it, for a model.
     pub spellings: Spellings,
-}
-
-/// The readings of a text in other spellings, for all who look into them.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Readings {
-    /// Those of each piece of the text that has any.
-    pieces: Vec<(Range<usize>, Vec<Spelt>)>,
-    /// Those of its canonical view, if it has one and is read in one piece: each of several has a view of its own.
-    canonical: Option<Box<Self>>,
-    /// What else the text is read as, if that is known.
-    unwrapped: Option<Unwrapped>,
 }
 
 /// A reading of a text.
@@ -257,35 +248,46 @@ impl Scanner {
         found: &mut Vec<Finding>,
     ) -> Result<Readings, ScanFault> {
         let in_text = |range: Range<usize>| range.start + base..range.end + base;
-        let spelt = self.scan_readings(part, wanted, |finding| found.push(placed(finding, None, in_text)))?;
-        let mut readings = Readings::of_piece(part, spelt);
+        let mut readings = self.readings(part)?;
+        self.scan_readings(part, &readings, wanted, |finding| found.push(placed(finding, None, in_text)))?;
         for (encoding, view) in encoded(unwrapped) {
             let in_text = |range: Range<usize>| in_text(view.source_range(range));
-            let spelt = self.scan_readings(view.bytes(), wanted, |finding| {
+            let mut spelt = self.readings(view.bytes())?;
+            if encoding == Encoding::Canonical {
+                spelt = spelt.beside(&readings, &view);
+            }
+            self.scan_readings(view.bytes(), &spelt, wanted, |finding| {
                 found.push(placed(finding, Some(encoding), in_text));
             })?;
             if encoding == Encoding::Canonical {
-                readings.canonical = Some(Box::new(Readings::of_piece(view.bytes(), spelt)));
+                readings.canonical = Some(Box::new(spelt));
             }
         }
         Ok(readings)
     }
 
-    /// Hands out what is found in the other spellings of a text, in its offsets; returns these.
+    /// Returns the readings of a text that is one piece.
+    fn readings(&self, text: &[u8]) -> Result<Readings, ScanFault> {
+        let mut made = Readings::default();
+        made.push(0..text.len(), readings(text, self.spelling_marks()?)?);
+        Ok(made)
+    }
+
+    /// Hands out what is found in some readings of a text, in its offsets.
     fn scan_readings(
         &self,
         text: &[u8],
+        readings: &Readings,
         wanted: &DetectorSet,
         mut note: impl FnMut(Finding),
-    ) -> Result<Vec<Spelt>, ScanFault> {
-        let marks = self.spelling_marks()?;
-        let readings = readings(text, marks)?;
-        if readings.is_empty() {
-            return Ok(readings);
+    ) -> Result<(), ScanFault> {
+        if readings.pieces.is_empty() {
+            return Ok(());
         }
+        let marks = self.spelling_marks()?;
         let orders = self.of(wanted, &[Category::Injection, Category::Exfiltration]);
         let keys = self.of(wanted, &[Category::Injection, Category::Exfiltration, Category::Secrets]);
-        for spelt in &readings {
+        for spelt in readings.pieces().flat_map(|(_, spelt)| spelt) {
             let looked_for = match spelt.trust() {
                 Trust::All | Trust::Proven => wanted,
                 Trust::Keys => &keys,
@@ -298,7 +300,7 @@ impl Scanner {
             let inner = self.scan(spelt.view.bytes(), looked_for)?.into_iter().filter(is_meant);
             inner.for_each(|finding| note(spelt.outer(finding, text.len())));
         }
-        Ok(readings)
+        Ok(())
     }
 
     /// Returns what tells other spellings: of orders, and of the values whose beginnings detectors name.
@@ -308,52 +310,16 @@ impl Scanner {
     }
 }
 
-impl Readings {
-    /// Returns the readings of a text that may give orders.
-    pub(super) fn of_orders(text: &[u8]) -> Self {
-        let mut made = Self::default();
-        for piece in pieces(text.len()) {
-            let part = text.get(piece.clone()).unwrap_or_default();
-            // A text with too much to unpack has been refused by the patterns.
-            let readings = Marks::of_orders().and_then(|marks| readings(part, marks));
-            made.push(piece, readings.unwrap_or_default());
-        }
-        made
-    }
-
-    /// Returns those of a text that is one piece.
-    fn of_piece(text: &[u8], readings: Vec<Spelt>) -> Self {
-        let mut made = Self::default();
-        made.push(0..text.len(), readings);
-        made
-    }
-
-    /// Returns those of the text's canonical view, if they were made with the others.
-    pub(super) fn canonical(&self) -> Option<&Self> {
-        self.canonical.as_deref()
-    }
-
-    /// Returns what else the text is read as, if it was unwrapped for them.
-    pub(super) fn unwrapped(&self) -> Option<&Unwrapped> {
-        self.unwrapped.as_ref()
-    }
-
-    fn push(&mut self, piece: Range<usize>, readings: Vec<Spelt>) {
-        if !readings.is_empty() {
-            self.pieces.push((piece, readings));
-        }
-    }
-
-    /// Returns where each piece of the text is that has readings, and these.
-    pub(super) fn pieces(&self) -> impl Iterator<Item = (Range<usize>, &[Spelt])> {
-        self.pieces.iter().map(|(piece, readings)| (piece.clone(), &**readings))
-    }
-}
-
 impl Spelt {
     /// Returns what the text says in this spelling.
     pub(super) fn bytes(&self) -> &[u8] {
         self.view.bytes()
+    }
+
+    /// Tells whether another reading in the same spelling says the same to whoever looks for the same.
+    fn says(&self, other: &Self) -> bool {
+        let kind = |of: &Self| (of.spelling, of.is_of_key, of.is_bare);
+        kind(self) == kind(other) && self.bytes() == other.bytes()
     }
 
     /// Tells whether it is worth looking for orders in it.

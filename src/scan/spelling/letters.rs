@@ -22,6 +22,14 @@ const CIPHER_WORDS_MIN: usize = 3;
 const PLAIN_MAX: f32 = 3.2;
 /// How much likelier what a cipher says is than what stands there.
 const CIPHER_GAIN_MIN: f32 = 0.35;
+/// How many letters beside a cipher are a block, which is plain text or is not.
+const BESIDE_LETTERS: u32 = 48;
+/// How many spaces a block of plain text has at least: keys have none, and may have the letters of English.
+const BESIDE_SPACES_MIN: u32 = 4;
+/// How many blocks of plain text end what is in cipher.
+const BESIDE_BLOCKS: u32 = 2;
+/// How many bytes have a block, if they are text.
+const BESIDE_BYTES: usize = 512;
 /// How many bytes are counted together: no more than [`WORTHS`] has room for.
 const COUNTED_BYTES: usize = 4000;
 /// The bits of a worth below the count of letters.
@@ -62,6 +70,18 @@ pub(super) enum Cipher {
     Moved(u8),
     /// The first as the last.
     Mirrored,
+}
+
+/// What is beside a place in cipher, as far as it has been looked at.
+#[derive(Default)]
+struct Beside {
+    /// How many blocks of plain text were the last.
+    plain: u32,
+    /// Of the block under way, how many letters and what they are worth.
+    letters: u32,
+    worth: u32,
+    spaces: u32,
+    bytes: usize,
 }
 
 /// How far before the end of a word its digits are looked for, in bytes.
@@ -113,6 +133,60 @@ pub(super) fn ciphers(text: &[u8]) -> Vec<(Cipher, Range<usize>)> {
     }
     judge(start..text.len(), sum);
     found
+}
+
+/// Returns places of a text in cipher, each with what is around it up to plain text, and some of that, but no more than so
+/// many bytes on either side: lines too short to tell, and the rest of a key whose beginning was told. Every byte is looked at
+/// twice at most.
+pub(super) fn in_cipher(text: &[u8], places: &[Range<usize>], bytes_max: usize) -> Vec<Range<usize>> {
+    let mut places = places.to_vec();
+    places.sort_unstable_by_key(|place| place.start);
+    let (mut found, mut places) = (Vec::<Range<usize>>::new(), places.into_iter().peekable());
+    while let Some(place) = places.next() {
+        let known = found.last().map_or(0, |last| last.end);
+        let before = text.get(known..place.start).unwrap_or_default().iter().rev().take(bytes_max);
+        let mut beside = Beside::default();
+        let start = place.start.max(known) - before.take_while(|byte| beside.goes_on(**byte)).count();
+        let (mut end, mut limit) = (place.end.max(known), place.end.saturating_add(bytes_max));
+        let mut beside = Beside::default();
+        while end < limit.min(text.len()) {
+            // What goes on behind the next place is told anew.
+            while let Some(next) = places.next_if(|next| next.start <= end) {
+                (end, limit) = (end.max(next.end), limit.max(next.end.saturating_add(bytes_max)));
+                beside = Beside::default();
+            }
+            if !text.get(end).is_some_and(|byte| beside.goes_on(*byte)) {
+                break;
+            }
+            end += 1;
+        }
+        found.push(start..end);
+    }
+    found
+}
+
+impl Beside {
+    /// Takes the next byte away from a place in cipher; tells whether what is beside it goes on.
+    fn goes_on(&mut self, byte: u8) -> bool {
+        if self.plain == BESIDE_BLOCKS {
+            return false;
+        }
+        let worth = WORTHS.bytes[usize::from(byte)];
+        if worth != PART_END {
+            self.letters += worth >> COUNT_SHIFT;
+            self.worth += worth & ((1 << COUNT_SHIFT) - 1);
+        }
+        self.bytes += 1;
+        self.spaces += u32::from(byte.is_ascii_whitespace());
+        if self.letters == BESIDE_LETTERS {
+            let share = self.worth as f32 / WORTH_UNIT / self.letters as f32;
+            let is_plain = share <= PLAIN_MAX && self.spaces >= BESIDE_SPACES_MIN;
+            *self = Self { plain: if is_plain { self.plain + 1 } else { 0 }, ..Self::default() };
+        } else if self.bytes == BESIDE_BYTES {
+            self.plain = BESIDE_BLOCKS;
+        }
+        true
+    }
 }
 
 /// Returns what undoes the cipher of some text whose letters are worth a sum, if they are those of one.
@@ -232,6 +306,67 @@ mod tests {
             "drwxr-xr-x 2 root root 4096 Nov 25 15:53 bin\ndrwxr-xr-x 5 root root 4096 Nov 25 lib",
         ] {
             assert_eq!(ciphers(text.as_bytes()), [], "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_in_cipher_goes_on_to_plain_text() {
+        let key = moved(b"password: ghp_Xy7\nq1\n", 13);
+        let line = moved(PLAIN.as_bytes(), 13);
+        for repeats in [1, 3, 40] {
+            let written = [&*line, b"\n(a) --\n", &key].concat().repeat(repeats);
+            let text = [PLAIN.as_bytes(), b"\n", &written, b"\n", PLAIN.repeat(9).as_bytes()].concat();
+            let at = PLAIN.len() + 1;
+            for place in [at..at + 5, at + 30..at + 31, at + written.len() - 2..at + written.len()] {
+                let [around] = &*in_cipher(&text, &[place], usize::MAX) else { panic!("one") };
+                assert!(around.start <= at && at + written.len() <= around.end, "{around:?}");
+                assert!(around.len() <= written.len() + 8 * PLAIN.len(), "{around:?}");
+            }
+        }
+        let data = [&*line, &b"0123456789 ".repeat(400)].concat();
+        let [around] = &*in_cipher(&data, &[0..9], usize::MAX) else { panic!("one") };
+        assert!(around.end <= line.len() + 2 * BESIDE_BYTES, "{around:?}");
+    }
+
+    #[test]
+    fn what_is_in_cipher_near_any_place_is_read() {
+        let line = moved(PLAIN.as_bytes(), 13).repeat(9);
+        let text = [PLAIN.as_bytes(), &line, PLAIN.as_bytes(), PLAIN.as_bytes(), &line].concat();
+        let ciphers = [PLAIN.len()..PLAIN.len() + line.len(), text.len() - line.len()..text.len()];
+        let places: Vec<Range<usize>> =
+            (0..9).flat_map(|at| [0, 1].map(|of| ciphers[of].start + at * 70)).map(|at| at..at + 3).collect();
+        for (count, bytes_max) in
+            (1..places.len()).flat_map(|count| [1, 7, 60, 400, usize::MAX].map(|max| (count, max)))
+        {
+            let read = in_cipher(&text, &places[..count], bytes_max);
+            let is_read = |at: usize| read.iter().any(|range| range.contains(&at));
+            for cipher in &ciphers {
+                let near = |at: &usize| {
+                    let within = places[..count].iter().filter(|place| cipher.contains(&place.start));
+                    within.into_iter().any(|place| {
+                        place.start.saturating_sub(bytes_max) <= *at
+                            && *at < place.end.saturating_add(bytes_max)
+                    })
+                };
+                let missed = cipher.clone().filter(near).find(|at| !is_read(*at));
+                assert_eq!(missed, None, "{count} places, {bytes_max} bytes: {read:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_key_in_cipher_is_read_whole() {
+        // The first lines of such a file are mostly zeros, and these have letters as frequent as English in cipher.
+        let zeros = "b3BlbnNzaC1rZXktdjEAAAAABG5vbmUAAAAEbm9uZQAAAAAAAAABAAABFwAAAAdzc2gtcnNhAAAAAwEAAQ";
+        let key = format!("{zeros}{}", "AAAAB3NzaC1yc2EAAAADAQABAAABgQ".repeat(40));
+        for plain in (0..90).map(|count| &PLAIN[..count.min(PLAIN.len())]) {
+            let (word, key) = (moved(b"ignore ", 13), moved(key.as_bytes(), 13));
+            let text = [&*word, plain.as_bytes(), &key, b" ", PLAIN.repeat(9).as_bytes()].concat();
+            let at = word.len() + plain.len();
+            let read = in_cipher(&text, &[0..word.len(), at..at + 9], usize::MAX);
+            let missed = (at..at + key.len()).find(|at| !read.iter().any(|range| range.contains(at)));
+            assert_eq!(missed, None, "{plain}: {read:?}");
+            assert!(read.last().unwrap().end < text.len() - 5 * PLAIN.len(), "{read:?}");
         }
     }
 

@@ -70,6 +70,9 @@ const TURNED_SIGN_BYTES_MIN: usize = 3;
 /// How far that cipher moves letters.
 const ROT13: u8 = 13;
 
+/// How much of the text around what is in cipher is read with it, in bytes.
+const CIPHER_AROUND_BYTES: usize = 64;
+
 /// The same words with what stands for their letters.
 const LEET_WORDS: [&str; 7] = [
     "[i1!|][g69]n[o0]r[e3]",
@@ -215,8 +218,15 @@ impl Marked {
     /// Returns what is near the places of the mark with its letters as they are meant.
     fn readings_near(&self, text: &[u8]) -> Vec<Spelt> {
         // Letters moved or turned may be those of a key, which is longer than an order is.
-        let around = if self.mark == Mark::Leet { excerpt::AROUND_BYTES } else { OVERLAP_BYTES };
-        let Some(near) = excerpt::around(text, &self.places, around) else { return Vec::new() };
+        let near = match self.mark {
+            Mark::Cipher(_) => {
+                let places = letters::in_cipher(text, &self.places, OVERLAP_BYTES);
+                excerpt::around(text, &places, CIPHER_AROUND_BYTES)
+            }
+            Mark::Reversed => excerpt::around(text, &self.places, OVERLAP_BYTES),
+            Mark::Leet | Mark::Spaced => excerpt::around(text, &self.places, excerpt::AROUND_BYTES),
+        };
+        let Some(near) = near else { return Vec::new() };
         match self.mark {
             Mark::Cipher(Cipher::Moved(places)) => {
                 vec![rewritten(Spelling::Caesar, &near, |text| letters::moved(text, places))]

@@ -162,17 +162,21 @@ pub(super) fn seen(text: &[u8]) -> Option<View> {
     if text.is_ascii() {
         return None;
     }
-    let (mut view, mut at) = (View::default(), 0);
+    let (mut view, mut at, mut kept) = (View::default(), 0, 0);
     for chunk in text.utf8_chunks() {
         for character in chunk.valid().chars() {
-            let width = character.len_utf8();
-            if !is_unseen(character) {
-                view.append(text.get(at..at + width).unwrap_or_default(), at, 1, 1);
+            let behind = at + character.len_utf8();
+            if !character.is_ascii() && is_unseen(character) {
+                view.append(text.get(kept..at).unwrap_or_default(), kept, 1, 1);
+                kept = behind;
             }
-            at += width;
+            at = behind;
         }
-        view.append(chunk.invalid(), at, 1, 1);
         at += chunk.invalid().len();
     }
-    (view.bytes().len() < text.len()).then_some(view)
+    if kept == 0 {
+        return None;
+    }
+    view.append(text.get(kept..).unwrap_or_default(), kept, 1, 1);
+    Some(view)
 }

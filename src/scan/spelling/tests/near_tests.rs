@@ -31,12 +31,12 @@ fn a_value_ends_where_what_is_near_its_mark_does() {
     let heads = vec!["BEGIN".to_owned()];
     let block = crate::scan::detector::Detector { heads, ..block };
     let scanner = Scanner::compile(vec![block]).unwrap();
-    let key = format!("BEGIN{}", "k7 ".repeat(OVERLAP_BYTES / 2));
+    let key = format!("BEGIN{}", "k7 ".repeat(OVERLAP_BYTES / 4));
     let far = "Nobody expected it before the summer. ".repeat(2_000);
     let moved = |text: &str| String::from_utf8(letters::moved(text.as_bytes(), 13)).unwrap();
     let turned = |text: &str| text.chars().rev().collect::<String>();
-    let forwards = format!("{}-{far}-{}", moved(&key), moved("BEGIN"));
-    let backwards = format!("{}-{far}-{}", turned("BEGIN"), turned(&key));
+    let forwards = format!("{}{far}-{}", moved(&key), moved("BEGIN"));
+    let backwards = format!("{}-{far}{}", turned("BEGIN"), turned(&key));
     for (text, at) in [(&forwards, 0), (&backwards, backwards.len() - key.len())] {
         let found = scanner.scan_spelt(text.as_bytes(), &scanner.all()).unwrap().findings;
         let covers = |it: &Finding| it.span.start <= at && at + key.len() <= it.span.end;
