@@ -151,9 +151,9 @@ impl Confirm {
         let at_edge = hir.properties().look_set_prefix().contains(Look::WordAscii);
         let opening = Opening::of(hir);
         let one_by_one = matches!(start, Start::Known { .. });
-        let regex = match automaton_bytes(hir) {
-            ..=LATE_BYTES_MAX => OnceLock::new(),
-            _ => OnceLock::from(built(hir, width_max)?),
+        let regex = match is_surely_built(hir) {
+            true => OnceLock::new(),
+            false => OnceLock::from(built(hir, width_max)?),
         };
         Ok(Self {
             regex,
@@ -306,13 +306,22 @@ impl Confirm {
     }
 }
 
-fn built(hir: &Hir, width_max: usize) -> Result<meta::Regex, Box<meta::BuildError>> {
+/// Builds the regex of a pattern.
+///
+/// # Errors
+/// It needs too large an automaton.
+pub(super) fn built(hir: &Hir, width_max: usize) -> Result<meta::Regex, Box<meta::BuildError>> {
     let lazy = if width_max >= WIDE_BYTES { LAZY_BYTES_WIDE } else { LAZY_BYTES };
     let config = meta::Config::new()
         .utf8_empty(false)
         .nfa_size_limit(Some(AUTOMATON_BYTES_MAX))
         .hybrid_cache_capacity(lazy);
     meta::Builder::new().configure(config).build_from_hir(hir).map_err(Box::new)
+}
+
+/// Tells whether building the regex of a pattern cannot fail.
+pub(super) fn is_surely_built(hir: &Hir) -> bool {
+    automaton_bytes(hir) <= LATE_BYTES_MAX
 }
 
 /// Tells whether a pattern is all one group but for what it sees around itself.

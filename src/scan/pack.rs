@@ -2,9 +2,11 @@
 //! they have.
 
 mod context;
+mod edges;
 mod fault;
 mod folder;
 mod heads;
+mod parts;
 mod shown;
 
 use std::borrow::Cow;
@@ -32,8 +34,6 @@ use crate::scan::detector::MaskKind;
 use crate::scan::detector::Pattern;
 use crate::scan::detector::PatternFault;
 use crate::scan::detector::Shown;
-use crate::scan::edges::ByteClass;
-use crate::scan::edges::Edges;
 use crate::scan::threat::Category;
 
 use self::context::ContextFile;
@@ -45,6 +45,7 @@ use self::folder::read_folder;
 use self::folder::sorted_entries;
 use self::folder::too_long;
 use self::folder::unreadable;
+use self::parts::Parts;
 use self::shown::ShownFile;
 
 /// The most files a set of packs may have.
@@ -97,6 +98,7 @@ struct DetectorFile {
     #[serde(default)]
     heads: Vec<Spanned<String>>,
     not_before: Option<Spanned<String>>,
+    behind: Option<Spanned<String>>,
     not_after: Option<Spanned<String>>,
     #[serde(default)]
     checks: Vec<Spanned<String>>,
@@ -226,7 +228,8 @@ pub fn parse_all(files: &PluginFiles) -> Result<Vec<Detector>, Vec<PackFault>> {
     }
     let (mut detectors, mut shown): (Vec<Detector>, Vec<Shown>) = Default::default();
     for (file, text) in files {
-        Reader { file, text, faults: &mut faults, shown: &mut shown }.read(&mut detectors);
+        let parts = Parts::default();
+        Reader { file, text, faults: &mut faults, shown: &mut shown, parts }.read(&mut detectors);
     }
     let shown: Arc<[Shown]> = shown.into();
     for secret in detectors.iter_mut().filter(|detector| detector.category == Category::Secrets) {
@@ -253,6 +256,7 @@ struct Reader<'a> {
     text: &'a str,
     faults: &'a mut Vec<PackFault>,
     shown: &'a mut Vec<Shown>,
+    parts: Parts,
 }
 
 impl Reader<'_> {
@@ -275,8 +279,10 @@ impl Reader<'_> {
                 },
                 ("detector", value) => self.split(value, &mut found),
                 ("shown", value) => self.shown(value),
+                ("parts", value) => self.parts(value),
                 (other, _) => {
-                    let reason = format!("unknown table `{other}`, expected `pack`, `detector` or `shown`");
+                    let reason =
+                        format!("unknown table `{other}`, expected `pack`, `parts`, `detector` or `shown`");
                     self.fault(Some(span), None, PackProblem::Malformed { reason });
                 }
             }
@@ -301,6 +307,20 @@ impl Reader<'_> {
                         Ok(shown) => self.shown.push(shown),
                         Err(problem) => self.fault(Some(span), None, problem),
                     }
+                }
+            }
+            Err(fault) => self.malformed(Some(span), None, &fault),
+        }
+    }
+
+    /// Reads the parts of patterns that are named.
+    fn parts(&mut self, value: Spanned<DeValue<'_>>) {
+        let span = value.span();
+        match BTreeMap::deserialize(ValueDeserializer::from(value)) {
+            Ok(parts) => {
+                self.parts = Parts(parts);
+                if let Some(problem) = self.parts.problem() {
+                    self.fault(Some(span), None, problem);
                 }
             }
             Err(fault) => self.malformed(Some(span), None, &fault),
@@ -418,35 +438,15 @@ impl Reader<'_> {
         )
     }
 
-    /// Reads what may not stand beside a match.
-    fn edges(&mut self, name: &str, written: &DetectorFile, pattern: Option<&Pattern>) -> Edges {
-        let mut class = |field: &'static str, written: &Option<Spanned<String>>| {
-            let Some(written) = written else { return ByteClass::default() };
-            let parsed = Pattern::parse(written.get_ref()).ok();
-            parsed.as_ref().and_then(ByteClass::of).unwrap_or_else(|| {
-                self.fault(Some(written.span()), Some(name.to_owned()), PackProblem::Edge { field });
-                ByteClass::default()
-            })
-        };
-        let edges = Edges {
-            not_before: class("not_before", &written.not_before),
-            not_after: class("not_after", &written.not_after),
-        };
-        if !edges.not_after.is_empty() && pattern.is_some_and(|pattern| !pattern.looks_behind_itself()) {
-            let span = written.not_after.as_ref().map(Spanned::span);
-            self.fault(span, Some(name.to_owned()), PackProblem::EdgeUnseen);
-        }
-        edges
-    }
-
     fn pattern(
         &mut self,
         name: &str,
         written: &Spanned<String>,
         problem: fn(PatternFault) -> PackProblem,
     ) -> Option<Pattern> {
-        let parsed = Pattern::parse(written.get_ref());
-        parsed.map_err(|why| self.fault(Some(written.span()), Some(name.to_owned()), problem(why))).ok()
+        let filled = self.parts.fill(written.get_ref());
+        let parsed = filled.and_then(|filled| Pattern::parse(&filled).map_err(problem));
+        parsed.map_err(|problem| self.fault(Some(written.span()), Some(name.to_owned()), problem)).ok()
     }
 
     fn malformed(&mut self, around: Option<Range<usize>>, detector: Option<String>, fault: &toml::de::Error) {

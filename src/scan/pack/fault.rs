@@ -7,6 +7,7 @@ use crate::scan::classifier::shelf::ModelFault;
 use crate::scan::classifier::shelf::ModelProblem;
 use crate::scan::detector::Detector;
 use crate::scan::detector::PatternFault;
+use crate::scan::edges::BEHIND_BYTES_MAX;
 use crate::scan::engine::EngineFault;
 use crate::scan::pack::DETECTORS_MAX;
 use crate::scan::pack::NAME_BYTES_MAX;
@@ -78,12 +79,32 @@ pub enum PackProblem {
     /// The anchor is refused.
     #[error("`anchor` {0}")]
     Anchor(#[source] PatternFault),
+    /// A part of patterns has a name that is none.
+    #[error("`parts` have names of small letters, digits and underscores; `{name}` is none")]
+    PartName {
+        /// The name.
+        name: String,
+    },
+    /// A pattern names a part that the pack does not.
+    #[error("`{{{{{name}}}}}` is no part of this pack, or stands in itself")]
+    PartUnknown {
+        /// The name.
+        name: String,
+    },
     /// What may not stand beside a match is no class of bytes.
     #[error("`{field}` must be one class of bytes, such as [.:]")]
     Edge {
         /// The field.
         field: &'static str,
     },
+    /// What a match may stand behind is not usable.
+    #[error("`behind` {0}")]
+    Behind(#[source] PatternFault),
+    /// What a match may stand behind is not asked for, or not seen whole.
+    #[error(
+        "`behind` needs `not_before`, and a pattern of at most {BEHIND_BYTES_MAX} bytes without a group, and without \\b at its end"
+    )]
+    BehindUnseen,
     /// A stream would not wait for the byte behind the match.
     #[error("`not_after` needs a pattern that ends with \\b")]
     EdgeUnseen,

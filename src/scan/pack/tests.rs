@@ -67,6 +67,12 @@ fn a_fault_names_file_line_and_detector() {
         (("why", "why = ' '"), "p.toml:10: one: `why` must not be empty"),
         (("finds", "finds = []"), "p.toml:11: one: `finds` must not be empty"),
         (("anchor", "anchor = 'x?'"), "p.toml:13: one: `anchor` can match nothing at all"),
+        (("behind", "behind = 'x*'"), "p.toml:13: one: `behind` has a repetition without an upper bound"),
+        (
+            ("behind", "behind = '[.] '"),
+            "p.toml:13: one: `behind` needs `not_before`, and a pattern of at most 95",
+        ),
+        (("not_before", "not_before = '[.]x'"), "p.toml:13: one: `not_before` must be one class of bytes"),
         (("checks", "checks = ['no_check']"), "p.toml:13: one: `checks` is unknown: "),
         (("mask", "mask = 'blur'"), "p.toml:13: one: `mask` is unknown: expected one of label"),
         (("context", "context = { words = [] }"), "p.toml:13: one: `context` must not be empty"),

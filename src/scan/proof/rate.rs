@@ -10,9 +10,6 @@ use crate::scan::pack::PackFault;
 use crate::scan::scanner::ScanFault;
 use crate::scan::scanner::Scanner;
 
-/// The slowest a detector may be alone, in bytes a second.
-pub const BYTES_PER_SECOND_MIN: f64 = 1e9;
-
 /// The text a rate is measured on, in bytes.
 const RATE_TEXT_BYTES: usize = 1 << 16;
 /// How often that text is scanned; the fastest time counts.
@@ -34,13 +31,6 @@ pub enum RateFault {
     /// The text could not be judged.
     #[error(transparent)]
     Scan(#[from] ScanFault),
-}
-
-impl Rate {
-    /// Tells whether a detector alone is as fast as it must be: [`BYTES_PER_SECOND_MIN`].
-    pub fn is_enough(&self) -> bool {
-        self.bytes_per_second >= BYTES_PER_SECOND_MIN
-    }
 }
 
 /// Measures one detector alone, in an optimised build; `now` gives a monotonic time.
@@ -115,6 +105,5 @@ mod tests {
         };
         let rate = of_detector(&fixture::detector("probe", "ab[0-9]{3}"), &now).unwrap();
         assert_eq!(rate.bytes_per_second.round(), 65_536_000.0);
-        assert!(!rate.is_enough() && Rate { bytes_per_second: 2e9 }.is_enough());
     }
 }

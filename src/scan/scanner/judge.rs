@@ -2,6 +2,7 @@
 
 use super::Reading;
 use crate::scan::confirm::Placed;
+use crate::scan::detector::CONTEXT_BYTES;
 use crate::scan::detector::Detector;
 use crate::scan::detector::Voice;
 use crate::scan::detector::behind_cut;
@@ -14,7 +15,12 @@ pub(super) fn judge(
     placed: &Placed,
     reading: &Reading<'_>,
 ) -> Option<Confidence> {
-    detector.edges.allow(text, &placed.span).then(|| passes(detector, text, placed, reading))?
+    let start = placed.span.start;
+    let from = reading.context_start(start);
+    // Of a view so little may be seen that what stands before it is told by where a stream was cut.
+    let is_cut = from > start.saturating_sub(CONTEXT_BYTES);
+    let may_stand = detector.edges.allow(text, &placed.span, from, |at| is_cut && at == from);
+    may_stand.then(|| passes(detector, text, placed, reading))?
 }
 
 /// Returns the confidence of a match, or nothing if its value fails or its context is missing.

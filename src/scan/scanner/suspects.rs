@@ -12,6 +12,7 @@ use std::ops::RangeInclusive;
 use crate::scan::confirm::Field;
 use crate::scan::confirm::Placed;
 use crate::scan::confirm::Work;
+use crate::scan::detector::CONTEXT_BYTES;
 use crate::scan::engine::EngineFault;
 use crate::scan::engine::Run;
 use crate::scan::threat::DetectorSet;
@@ -183,9 +184,12 @@ fn may_stand(detector: &Detector, text: &[u8], placed: &Placed, reading: &Readin
     if text.get(placed.span.clone()).is_none_or(|span| span.iter().any(is_break)) {
         return true;
     }
-    let beside = |at: Option<usize>| at.and_then(|at| text.get(at)).copied().filter(|byte| !is_break(byte));
-    let (before, behind) = (beside(placed.span.start.checked_sub(1)), beside(Some(placed.span.end)));
-    detector.edges.allow_between(before, behind) && passes(detector, text, placed, reading).is_some()
+    let Range { start, end } = placed.span;
+    let to = text.get(end).map_or(end, |byte| end + usize::from(!is_break(byte)));
+    let is_behind_break = |at: usize| at.checked_sub(1).and_then(|at| text.get(at)).is_some_and(is_break);
+    let (seen, from) = (text.get(..to).unwrap_or_default(), start.saturating_sub(CONTEXT_BYTES));
+    detector.edges.allow(seen, &placed.span, from, is_behind_break)
+        && passes(detector, text, placed, reading).is_some()
 }
 
 /// Sorts stretches and joins those that overlap.

@@ -5,13 +5,24 @@ use proptest::prelude::*;
 use super::*;
 use crate::scan::detector::ContextWords;
 use crate::scan::detector::Pattern;
+use crate::scan::edges::Behind;
+use crate::scan::edges::ByteClass;
+use crate::scan::edges::Edges;
 use crate::scan::fixture::detector;
 use crate::scan::fixture::scanner;
 use crate::scan::proof::valid_value;
 use crate::scan::threat::Confidence;
 use crate::scan::unwrapped::Unwrapped;
 
-/// Detectors of each kind: known start, searched start, group, context, anchor in the middle.
+/// One whose matches begin a sentence, or stand behind a letter.
+fn order() -> Detector {
+    let parsed = |pattern: &str| Pattern::parse(pattern).unwrap();
+    let not_before = ByteClass::of(&parsed(r#"[ "]"#)).unwrap();
+    let behind = Behind::of(parsed("[.] {1,2}(?:- )?"));
+    Detector { edges: Edges { not_before, behind, ..Edges::default() }, ..detector("order", "order") }
+}
+
+/// Detectors of each kind: known start, searched start, group, context, anchor in the middle, something before it.
 fn kinds() -> Vec<Detector> {
     let mut owned = detector("owned", r"\b[0-9]{4,6}\b");
     owned.context = Some(ContextWords::new(&["badge".to_owned()], true));
@@ -22,6 +33,7 @@ fn kinds() -> Vec<Detector> {
         detector("secret", r#"\bpass(?:word)? ?[:=] ?([a-z0-9!]{6,16})"#),
         owned,
         mail,
+        order(),
     ]
 }
 
@@ -88,6 +100,30 @@ fn context_raises_and_reaches_as_far_as_it_should() {
 }
 
 #[test]
+fn what_stands_before_an_order_is_judged_as_in_the_whole_wherever_a_stream_is_cut() {
+    let (scanner, all) = scanner(vec![order()]);
+    for unseen in [0, 1, 200, 254, 255, 256, 257, 300, 340, 342, 400, 900] {
+        for (before, behind) in
+            [("Done.", " "), ("Done", "."), ("Done. ", ""), ("Well ", ""), ("Well", " "), ("\"", "")]
+        {
+            let text = format!("{before}{}{behind}order of it", "\u{200b}".repeat(unseen));
+            let whole = scanner.scan(text.as_bytes(), &all).unwrap();
+            let start = text.find("order").unwrap();
+            for cut in (0..=start).filter(|cut| text.is_char_boundary(*cut)) {
+                let window = &text.as_bytes()[cut.saturating_sub(LOOKBACK_BYTES)..];
+                let mut found = Vec::new();
+                let base = text.len() - window.len();
+                scanner.scan_region(window, cut - base..window.len(), &all, &mut found).unwrap();
+                assert_eq!(found.len(), whole.len(), "{before:?} {unseen} {behind:?} cut at {cut}");
+            }
+            if before.starts_with("Done") && unseen < 250 {
+                assert_eq!(whole.len(), 1, "{before:?} {unseen} {behind:?}");
+            }
+        }
+    }
+}
+
+#[test]
 fn refused_detectors_are_all_named() {
     let list = vec![
         detector("fine", "abc"),
@@ -118,6 +154,8 @@ fn piece() -> impl Strategy<Value = &'static str> {
         ".",
         " ",
         "\n",
+        "order",
+        "- ",
         "é",
         "%5F",
         "%",
