@@ -76,6 +76,11 @@ impl Behind {
         (is_narrow && is_plain && is_small()).then(|| Self { pattern, regex: Arc::default() })
     }
 
+    /// Returns the pattern as it was written, its parts filled in.
+    pub fn source(&self) -> &str {
+        self.pattern.source()
+    }
+
     /// Returns where its matches begin, at a place or behind it, that end where a text ends.
     fn starts<'t>(&'t self, text: &'t [u8], from: usize) -> impl Iterator<Item = usize> + 't {
         let regex = self.regex.get_or_init(|| {

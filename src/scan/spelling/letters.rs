@@ -324,7 +324,8 @@ mod tests {
             }
         }
         let data = [&*line, &b"0123456789 ".repeat(400)].concat();
-        let [around] = &*in_cipher(&data, &[0..9], usize::MAX) else { panic!("one") };
+        let place = 0..9;
+        let [around] = &*in_cipher(&data, &[place], usize::MAX) else { panic!("one") };
         assert!(around.end <= line.len() + 2 * BESIDE_BYTES, "{around:?}");
     }
 
