@@ -110,11 +110,10 @@ impl Scanner {
     /// # Errors
     /// Every detector that an engine refuses.
     pub fn compile(detectors: impl Into<Arc<Vec<Detector>>>) -> Result<Self, Vec<PackFault>> {
-        Self::build(detectors.into(), &NoCache)
+        Self::compile_cached(detectors.into(), &NoCache)
     }
 
-    /// Compiles detectors, with what a cache has of them, and what tells other spellings, so that the first request does
-    /// not wait for it.
+    /// Compiles detectors, with what a cache has of them.
     ///
     /// # Errors
     /// As [`Scanner::compile`].
@@ -122,15 +121,6 @@ impl Scanner {
         detectors: Arc<Vec<Detector>>,
         cache: &dyn DatabaseCache,
     ) -> Result<Self, Vec<PackFault>> {
-        let (built, marks) = thread::scope(|scope| {
-            let marks = scope.spawn(|| Marks::of_detectors(&detectors, cache));
-            let built = Self::build(Arc::clone(&detectors), cache);
-            (built, marks.join().unwrap_or_else(|panic| resume_unwind(panic)))
-        });
-        Ok(Self { marks: OnceLock::from(marks), ..built? })
-    }
-
-    fn build(detectors: Arc<Vec<Detector>>, cache: &dyn DatabaseCache) -> Result<Self, Vec<PackFault>> {
         if let Some(first) = detectors.get(DETECTORS_MAX) {
             return Err(vec![PackFault::about(first, PackProblem::TooManyDetectors)]);
         }

@@ -11,7 +11,6 @@ use std::sync::Arc;
 
 use crate::scan::classifier::Spellings;
 use crate::scan::detector::Detector;
-use crate::scan::engine::NoCache;
 use crate::scan::scanner::ScanFault;
 use crate::scan::scanner::Scanner;
 use crate::scan::scanner::merged;
@@ -306,8 +305,8 @@ impl Scanner {
 
     /// Returns what tells other spellings: of orders, and of the values whose beginnings detectors name.
     fn spelling_marks(&self) -> Result<&Marks, ScanFault> {
-        let marks = || Marks::of_detectors(self.detectors(), &NoCache);
-        self.marks.get_or_init(marks).as_ref().ok_or(ScanFault::Spellings)
+        let heads = || self.detectors().iter().flat_map(|detector| &detector.heads).map(String::as_str);
+        self.marks.get_or_init(|| Marks::compile(heads())).as_ref().ok_or(ScanFault::Spellings)
     }
 }
 

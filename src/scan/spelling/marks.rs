@@ -16,10 +16,7 @@ use super::letters;
 use super::letters::Cipher;
 use super::same;
 use super::viewed;
-use crate::scan::detector::Detector;
-use crate::scan::engine::DatabaseCache;
 use crate::scan::engine::Engine;
-use crate::scan::engine::NoCache;
 use crate::scan::engine::Run;
 use crate::scan::scanner::ScanFault;
 use crate::scan::shape::Shape;
@@ -117,10 +114,8 @@ pub(in crate::scan) struct Marks {
 }
 
 impl Marks {
-    /// Makes the marks of orders, and of values that begin as detectors say, with what a cache has of them; nothing, where the
-    /// engine refuses them.
-    pub(in crate::scan) fn of_detectors(detectors: &[Detector], cache: &dyn DatabaseCache) -> Option<Self> {
-        let heads = detectors.iter().flat_map(|detector| &detector.heads);
+    /// Makes the marks of orders, and of values that begin so; nothing, where the engine refuses them.
+    pub(in crate::scan) fn compile<'h>(heads: impl Iterator<Item = &'h str>) -> Option<Self> {
         let heads: BTreeSet<Box<[u8]>> = heads.map(|head| head.as_bytes().into()).collect();
         let (mut shapes, mut marks) = (Vec::new(), Vec::new());
         for word in WORDS.into_iter().chain(WORDS_OF_OTHERS.split_ascii_whitespace()) {
@@ -154,7 +149,7 @@ impl Marks {
             shapes.push(Shape { expression, start: Start::Known { back: 1 }, lead: None });
             marks.push((Mark::Leet, false));
         }
-        let engine = Engine::compile_cached(&shapes, cache).ok()?;
+        let engine = Engine::compile(&shapes).ok()?;
         Some(Self { engine, marks, heads })
     }
 
@@ -163,7 +158,7 @@ impl Marks {
     /// # Errors
     /// They do not compile.
     pub(in crate::scan) fn of_orders() -> Result<&'static Self, ScanFault> {
-        static OF_ORDERS: LazyLock<Option<Marks>> = LazyLock::new(|| Marks::of_detectors(&[], &NoCache));
+        static OF_ORDERS: LazyLock<Option<Marks>> = LazyLock::new(|| Marks::compile(std::iter::empty()));
         OF_ORDERS.as_ref().ok_or(ScanFault::Spellings)
     }
 
