@@ -15,6 +15,7 @@ use crate::scan::hold::Watch;
 use crate::scan::rule::Rule;
 use crate::scan::rule::Rules;
 use crate::scan::scanner::Scanner;
+use crate::scan::threat::Category;
 use crate::scan::threat::DetectorId;
 use crate::scan::threat::DetectorSet;
 
@@ -68,9 +69,11 @@ impl<'a> Watches<'a> {
         };
         let blocking: Vec<&Rule> =
             self.layer2.rules().iter().enumerate().filter(blocks).map(|(_, rule)| rule).collect();
+        let rests_on = |category: &Category| blocking.iter().any(|rule| rule.needs.may_rest_on(*category));
+        let categories: Vec<Category> = Category::ALL.into_iter().filter(rests_on).collect();
         let rests = |id: &DetectorId| {
             let detector = self.scanner.detectors().get(usize::from(id.0));
-            detector.is_some_and(|known| blocking.iter().any(|rule| rule.needs.may_rest_on(known.category)))
+            detector.is_some_and(|known| categories.contains(&known.category))
         };
         decisions.enforced(way).iter().chain(decisions.wanted(way).iter().filter(rests)).collect()
     }

@@ -2,6 +2,7 @@ use std::fs;
 
 use super::*;
 use crate::scan::detector::ContextWords;
+use crate::scan::detector::MaskKind;
 
 const HEAD: &str = "[pack]\nname = 'probe'\nversion = '1.0.0'\n";
 

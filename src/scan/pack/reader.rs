@@ -1,0 +1,340 @@
+//! Reads one file of detectors and gathers what is wrong with it.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::ops::Range;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use serde::Deserialize;
+use toml::Spanned;
+use toml::de::DeTable;
+use toml::de::DeValue;
+use toml::de::ValueDeserializer;
+
+use crate::scan::check::Check;
+use crate::scan::detector::Detector;
+use crate::scan::detector::MaskKind;
+use crate::scan::detector::Pattern;
+use crate::scan::detector::PatternFault;
+use crate::scan::detector::Shown;
+
+use super::EXAMPLE_BYTES_MAX;
+use super::EXAMPLES_MAX;
+use super::NAME_BYTES_MAX;
+use super::PACK_BYTES_MAX;
+use super::PackFault;
+use super::PackProblem;
+use super::context::ContextFile;
+use super::heads;
+use super::parts::Parts;
+use super::patterns::Patterns;
+use super::shown::ShownFile;
+
+/// A pack as it is written, but for its detectors.
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PackHead {
+    name: String,
+    version: String,
+}
+
+/// A detector as it is written.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct DetectorFile {
+    r#type: Spanned<String>,
+    category: Spanned<String>,
+    severity: Spanned<String>,
+    confidence: Spanned<String>,
+    pattern: Spanned<String>,
+    anchor: Option<Spanned<String>>,
+    #[serde(default)]
+    heads: Vec<Spanned<String>>,
+    pub(super) not_before: Option<Spanned<String>>,
+    pub(super) behind: Option<Spanned<String>>,
+    pub(super) not_after: Option<Spanned<String>>,
+    #[serde(default)]
+    checks: Vec<Spanned<String>>,
+    context: Option<Spanned<ContextFile>>,
+    mask: Option<Spanned<String>>,
+    #[serde(default)]
+    techniques: Vec<String>,
+    why: Spanned<String>,
+    #[serde(default)]
+    references: Vec<String>,
+    finds: Spanned<Vec<String>>,
+    ignores: Spanned<Vec<String>>,
+}
+
+/// Reads one file and gathers its faults.
+pub(super) struct Reader<'a> {
+    file: &'a str,
+    /// Where its lines end.
+    lines: Vec<usize>,
+    faults: Vec<PackFault>,
+    parts: Parts,
+    head: PackHead,
+    /// The detectors as they are written, and where.
+    found: Vec<(Range<usize>, DetectorFile)>,
+}
+
+impl<'a> Reader<'a> {
+    /// Reads what is written in a file, and adds what it says is made to be shown.
+    pub(super) fn of(file: &'a str, text: &str, shown: &mut Vec<Shown>) -> Self {
+        let lines = text.match_indices('\n').map(|(at, _)| at).collect();
+        let mut reader = Self {
+            file,
+            lines,
+            faults: Vec::new(),
+            parts: Parts::default(),
+            head: PackHead::default(),
+            found: Vec::new(),
+        };
+        if text.len() > PACK_BYTES_MAX {
+            reader.fault(None, None, PackProblem::TooLong(PACK_BYTES_MAX));
+            return reader;
+        }
+        match DeTable::parse(text) {
+            Ok(table) => reader.read(table.into_inner(), shown),
+            Err(fault) => reader.malformed(None, None, &fault),
+        }
+        reader
+    }
+
+    fn read(&mut self, table: DeTable<'_>, shown: &mut Vec<Shown>) {
+        let mut head = None;
+        for (key, value) in table {
+            let span = value.span();
+            match (key.get_ref().as_ref(), value) {
+                ("pack", value) => match PackHead::deserialize(ValueDeserializer::from(value)) {
+                    Ok(pack) => head = Some(pack),
+                    Err(fault) => self.malformed(Some(span), None, &fault),
+                },
+                ("detector", value) => self.split(value),
+                ("shown", value) => self.shown(value, shown),
+                ("parts", value) => self.parts(value),
+                (other, _) => {
+                    let reason =
+                        format!("unknown table `{other}`, expected `pack`, `parts`, `detector` or `shown`");
+                    self.fault(Some(span), None, PackProblem::Malformed { reason });
+                }
+            }
+        }
+        match head {
+            Some(head) => self.head = head,
+            None => {
+                let reason = "the table `pack` with `name` and `version` is missing".to_owned();
+                self.fault(None, None, PackProblem::Malformed { reason });
+            }
+        }
+    }
+
+    /// Returns every pattern that its detectors are written with, its parts filled in.
+    pub(super) fn patterns(&self) -> impl Iterator<Item = Cow<'_, str>> {
+        self.found.iter().flat_map(|(_, written)| {
+            let filled = [Some(&written.pattern), written.anchor.as_ref(), written.behind.as_ref()];
+            let plain = [&written.not_before, &written.not_after].map(|class| class.as_ref());
+            let filled = filled.into_iter().flatten().filter_map(|it| self.parts.fill(it.get_ref()).ok());
+            filled.chain(plain.into_iter().flatten().map(|it| Cow::from(it.get_ref())))
+        })
+    }
+
+    /// Turns what is written into detectors, and returns all that is wrong with the file.
+    pub(super) fn finish(mut self, patterns: &Patterns, detectors: &mut Vec<Detector>) -> Vec<PackFault> {
+        let found = std::mem::take(&mut self.found);
+        let read = found.into_iter().filter_map(|(span, written)| self.detector(patterns, span, written));
+        detectors.extend(read);
+        self.faults
+    }
+
+    /// Reads what values begin with that are made to be shown.
+    fn shown(&mut self, value: Spanned<DeValue<'_>>, shown: &mut Vec<Shown>) {
+        let span = value.span();
+        match Vec::<Spanned<ShownFile>>::deserialize(ValueDeserializer::from(value)) {
+            Ok(list) => {
+                for written in list {
+                    let span = written.span();
+                    match written.into_inner().read(shown.len()) {
+                        Ok(read) => shown.push(read),
+                        Err(problem) => self.fault(Some(span), None, problem),
+                    }
+                }
+            }
+            Err(fault) => self.malformed(Some(span), None, &fault),
+        }
+    }
+
+    /// Reads the parts of patterns that are named.
+    fn parts(&mut self, value: Spanned<DeValue<'_>>) {
+        let span = value.span();
+        match BTreeMap::deserialize(ValueDeserializer::from(value)) {
+            Ok(parts) => {
+                self.parts = Parts(parts);
+                if let Some(problem) = self.parts.problem() {
+                    self.fault(Some(span), None, problem);
+                }
+            }
+            Err(fault) => self.malformed(Some(span), None, &fault),
+        }
+    }
+
+    /// Takes the list of detectors apart.
+    fn split(&mut self, value: Spanned<DeValue<'_>>) {
+        let span = value.span();
+        let DeValue::Array(list) = value.into_inner() else {
+            let reason = "`detector` must be a list of tables: [[detector]]".to_owned();
+            return self.fault(Some(span), None, PackProblem::Malformed { reason });
+        };
+        for entry in list {
+            let span = entry.span();
+            let name =
+                entry.get_ref().get("type").and_then(|name| name.get_ref().as_str()).map(str::to_owned);
+            match DetectorFile::deserialize(ValueDeserializer::from(entry)) {
+                Ok(written) => self.found.push((span, written)),
+                Err(fault) => self.malformed(Some(span), name, &fault),
+            }
+        }
+    }
+
+    /// Turns what is written into a detector, or gathers what is wrong with it.
+    fn detector(
+        &mut self,
+        patterns: &Patterns,
+        span: Range<usize>,
+        written: DetectorFile,
+    ) -> Option<Detector> {
+        let before = self.faults.len();
+        let name = written.r#type.get_ref().clone();
+        self.limits(&name, &written);
+        let category = self.member(&name, "category", &written.category);
+        let severity = self.member(&name, "severity", &written.severity);
+        let confidence = self.member(&name, "confidence", &written.confidence);
+        let mask = match &written.mask {
+            Some(mask) => self.member(&name, "mask", mask),
+            None => Some(MaskKind::default()),
+        };
+        let checks: Vec<Option<Check>> =
+            written.checks.iter().map(|check| self.member(&name, "checks", check)).collect();
+        let pattern = self.pattern(patterns, &name, &written.pattern, PackProblem::Pattern);
+        let anchor = written.anchor.as_ref();
+        let anchor = anchor.map(|anchor| self.pattern(patterns, &name, anchor, PackProblem::Anchor));
+        let edges = self.edges(patterns, &name, &written, pattern.as_ref());
+        if self.faults.len() > before {
+            return None;
+        }
+        Some(Detector {
+            name,
+            category: category?,
+            severity: severity?,
+            confidence: confidence?,
+            pattern: pattern?,
+            anchor: anchor.flatten(),
+            heads: written.heads.into_iter().map(Spanned::into_inner).collect(),
+            edges,
+            checks: checks.into_iter().flatten().collect(),
+            context: written.context.map(|context| context.get_ref().words()),
+            mask: mask?,
+            techniques: written.techniques,
+            why: written.why.into_inner(),
+            references: written.references,
+            finds: written.finds.into_inner(),
+            ignores: written.ignores.into_inner(),
+            shown: Arc::default(),
+            pack: self.head.name.clone(),
+            pack_version: self.head.version.clone(),
+            file: self.file.to_owned(),
+            line: self.line_of(span.start),
+        })
+    }
+
+    /// Gathers what is too much, too long or missing.
+    fn limits(&mut self, name: &str, written: &DetectorFile) {
+        let snake = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
+        let begins = name.bytes().next().is_some_and(|byte| byte.is_ascii_lowercase());
+        if !begins || !name.bytes().all(snake) || name.len() > NAME_BYTES_MAX {
+            self.fault(Some(written.r#type.span()), Some(name.to_owned()), PackProblem::Name);
+        }
+        if written.why.get_ref().trim().is_empty() {
+            let problem = PackProblem::Empty { field: "why" };
+            self.fault(Some(written.why.span()), Some(name.to_owned()), problem);
+        }
+        for (field, examples) in [("finds", &written.finds), ("ignores", &written.ignores)] {
+            let list = examples.get_ref();
+            let problem = if list.is_empty() {
+                PackProblem::Empty { field }
+            } else if list.len() > EXAMPLES_MAX || list.iter().any(|text| text.len() > EXAMPLE_BYTES_MAX) {
+                PackProblem::TooMuch { field }
+            } else {
+                continue;
+            };
+            self.fault(Some(examples.span()), Some(name.to_owned()), problem);
+        }
+        for (head, problem) in heads::problems(&written.heads) {
+            self.fault(Some(head.span()), Some(name.to_owned()), problem);
+        }
+        if let Some(context) = &written.context
+            && let Some(problem) = context.get_ref().problem()
+        {
+            self.fault(Some(context.span()), Some(name.to_owned()), problem);
+        }
+    }
+
+    /// Reads a member of a closed set.
+    pub(super) fn member<T>(
+        &mut self,
+        name: &str,
+        field: &'static str,
+        written: &Spanned<String>,
+    ) -> Option<T>
+    where
+        T: FromStr,
+        T::Err: fmt::Display,
+    {
+        written.get_ref().parse().map_or_else(
+            |fault: T::Err| {
+                let problem = PackProblem::Unknown { field, reason: fault.to_string() };
+                self.fault(Some(written.span()), Some(name.to_owned()), problem);
+                None
+            },
+            Some,
+        )
+    }
+
+    pub(super) fn pattern(
+        &mut self,
+        patterns: &Patterns,
+        name: &str,
+        written: &Spanned<String>,
+        problem: fn(PatternFault) -> PackProblem,
+    ) -> Option<Pattern> {
+        let filled = self.parts.fill(written.get_ref());
+        let parsed = filled.and_then(|filled| patterns.get(&filled).map_err(problem));
+        parsed.map_err(|problem| self.fault(Some(written.span()), Some(name.to_owned()), problem)).ok()
+    }
+
+    pub(super) fn malformed(
+        &mut self,
+        around: Option<Range<usize>>,
+        detector: Option<String>,
+        fault: &toml::de::Error,
+    ) {
+        let reason = fault.message().to_owned();
+        self.fault(fault.span().or(around), detector, PackProblem::Malformed { reason });
+    }
+
+    pub(super) fn fault(
+        &mut self,
+        span: Option<Range<usize>>,
+        detector: Option<String>,
+        problem: PackProblem,
+    ) {
+        let line = span.map(|span| self.line_of(span.start));
+        self.faults.push(PackFault { file: self.file.to_owned(), line, detector, problem });
+    }
+
+    fn line_of(&self, offset: usize) -> usize {
+        self.lines.partition_point(|end| *end < offset) + 1
+    }
+}
