@@ -17,10 +17,13 @@ use crate::scan::detector::Detector;
 use crate::scan::detector::over_bytes;
 
 mod lead;
+mod places;
 
 pub use lead::Lead;
 pub use lead::Opening;
 pub use lead::RARE_BYTES;
+pub use places::SHAPE_PLACES_MAX;
+pub use places::beyond as places_beyond;
 
 /// From this width on, in bytes, a pattern counts as wide: it is searched once in a long stretch, not at each start.
 pub const WIDE_BYTES: usize = 1024;

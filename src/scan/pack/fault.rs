@@ -13,6 +13,7 @@ use crate::scan::pack::DETECTORS_MAX;
 use crate::scan::pack::NAME_BYTES_MAX;
 use crate::scan::pack::PACKS_MAX;
 use crate::scan::rule::condition::ConditionFault;
+use crate::scan::shape::SHAPE_PLACES_MAX;
 
 /// One thing that is wrong with a pack.
 #[derive(Debug, thiserror::Error)]
@@ -108,6 +109,14 @@ pub enum PackProblem {
     /// A stream would not wait for the byte behind the match.
     #[error("`not_after` needs a pattern that ends with \\b")]
     EdgeUnseen,
+    /// The first stage would take too long to compile.
+    #[error(
+        "the first stage has {places} places, {SHAPE_PLACES_MAX} are allowed; give an `anchor` of few words and counts"
+    )]
+    ShapePlaces {
+        /// How many places it tells apart.
+        places: usize,
+    },
     /// A beginning is too short or too long, or not of ASCII.
     #[error("`heads` must be of 4 to 32 signs of ASCII each")]
     Head,

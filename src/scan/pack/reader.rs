@@ -19,6 +19,7 @@ use crate::scan::detector::MaskKind;
 use crate::scan::detector::Pattern;
 use crate::scan::detector::PatternFault;
 use crate::scan::detector::Shown;
+use crate::scan::shape;
 
 use super::EXAMPLE_BYTES_MAX;
 use super::EXAMPLES_MAX;
@@ -224,7 +225,7 @@ impl<'a> Reader<'a> {
         if self.faults.len() > before {
             return None;
         }
-        Some(Detector {
+        let detector = Detector {
             name,
             category: category?,
             severity: severity?,
@@ -246,7 +247,10 @@ impl<'a> Reader<'a> {
             pack_version: self.head.version.clone(),
             file: self.file.to_owned(),
             line: self.line_of(span.start),
-        })
+        };
+        let Some(places) = shape::places_beyond(&detector) else { return Some(detector) };
+        self.faults.push(PackFault::about(&detector, PackProblem::ShapePlaces { places }));
+        None
     }
 
     /// Gathers what is too much, too long or missing.

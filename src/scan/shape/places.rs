@@ -1,0 +1,67 @@
+//! How large a first stage is: what Hyperscan needs to compile it grows with the places it tells apart.
+
+use std::sync::Arc;
+
+use regex_syntax::hir::Hir;
+use regex_syntax::hir::HirKind;
+
+use super::Shape;
+use super::required_prefix;
+use crate::scan::detector::Detector;
+use crate::scan::detector::Pattern;
+
+/// The most places a first stage may tell apart, its counts spelt out: Hyperscan compiles one of thousands for seconds, and
+/// keeps megabytes of it.
+pub const SHAPE_PLACES_MAX: usize = 2048;
+
+/// Returns how many places the first stage of a detector tells apart, where these are more than it may.
+pub fn beyond(detector: &Detector) -> Option<usize> {
+    let pattern = detector.pattern.hir();
+    let sought = detector.anchor.as_ref().map_or_else(|| Arc::clone(&pattern), Pattern::hir);
+    let is_beyond = |places: &usize| *places > SHAPE_PLACES_MAX;
+    // Few have so many even before they are cut, which takes longer than to count.
+    Some(places(&sought)).filter(is_beyond)?;
+    let is_led = Shape::of(detector, &pattern).lead.is_some();
+    Some(places(&required_prefix(&sought))).filter(|places| !is_led && is_beyond(places))
+}
+
+/// Returns how many places a form tells apart, its counts spelt out.
+fn places(hir: &Hir) -> usize {
+    match hir.kind() {
+        HirKind::Empty | HirKind::Look(_) => 0,
+        HirKind::Literal(literal) => literal.0.len(),
+        HirKind::Class(_) => 1,
+        HirKind::Capture(group) => places(&group.sub),
+        HirKind::Repetition(repeat) => {
+            let turns = repeat.max.unwrap_or(repeat.min) as usize;
+            places(&repeat.sub).saturating_mul(turns)
+        }
+        HirKind::Concat(parts) | HirKind::Alternation(parts) => {
+            parts.iter().map(places).fold(0, usize::saturating_add)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scan::fixture;
+
+    #[test]
+    fn lists_that_repeat_are_too_large_unless_something_smaller_stands_in() {
+        let words = ('a'..='z').flat_map(|one| ('a'..='e').map(move |next| format!("{one}{next}words")));
+        let words = words.collect::<Vec<String>>().join("|");
+        let lists = format!("(?i)(?:{words}) (?:(?:{words}) ){{0,6}}end");
+        let mut detector = fixture::detector("probe", &lists);
+        assert!(beyond(&detector).is_some_and(|places| places > 2 * SHAPE_PLACES_MAX));
+        detector.anchor = Some(Pattern::parse(&format!("(?i)(?:{words}) end")).unwrap());
+        assert_eq!(beyond(&detector), None);
+        detector.anchor = Some(detector.pattern.clone());
+        assert!(beyond(&detector).is_some());
+        // What need not be there is cut, and what begins with digits is looked for by that.
+        for pattern in ["key-[0-9a-f]{8,4000}", r"\b[0-9]{3}[a-z]{2100}"] {
+            assert_eq!(beyond(&fixture::detector("probe", pattern)), None, "{pattern}");
+        }
+        assert_eq!(beyond(&fixture::detector("probe", "key-[0-9a-f]{2100}")), Some(2104));
+    }
+}
