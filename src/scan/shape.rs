@@ -311,6 +311,10 @@ impl Bytes {
 impl ByteSet {
     /// Returns the set of the bytes from `first` to `last`.
     pub fn of(first: u8, last: u8) -> Self {
+        if first == last {
+            let bit = |word: u8| if word == first / 64 { 1 << (first % 64) } else { 0 };
+            return Self([0, 1, 2, 3].map(bit));
+        }
         // All bytes below one, as far as they are in a word of 64.
         let below = |end: usize, word: usize| match end.saturating_sub(word * 64) {
             bits @ 0..64 => (1_u64 << bits) - 1,

@@ -8,6 +8,8 @@
 //! beginning is followed once. And most that a byte begins are over with the next one: a pattern that begins with one of
 //! few bytes is only followed once two of its bytes are there ([`pairs`]).
 
+use std::collections::HashMap;
+
 use regex_syntax::hir::Class;
 use regex_syntax::hir::Hir;
 use regex_syntax::hir::HirKind;
@@ -98,6 +100,8 @@ pub(super) struct Builder {
     positions: Vec<Position>,
     position_classes: Vec<u32>,
     classes: Vec<ByteSet>,
+    /// Where the classes are that there are.
+    known: HashMap<ByteSet, u32>,
     follow: Vec<Vec<u32>>,
     /// What the positions that are made now are told of.
     now: Option<Position>,
@@ -313,13 +317,13 @@ impl Builder {
     }
 
     fn byte(&mut self, set: ByteSet) -> Piece {
-        let class = self.classes.iter().position(|known| *known == set).unwrap_or_else(|| {
+        let class = *self.known.entry(set).or_insert_with(|| {
             self.classes.push(set);
-            self.classes.len() - 1
+            self.classes.len() as u32 - 1
         });
         let at = self.positions.len() as u32;
         self.positions.extend(self.now);
-        self.position_classes.push(class as u32);
+        self.position_classes.push(class);
         self.follow.push(Vec::new());
         Piece { nullable: false, first: vec![at], last: vec![at] }
     }
