@@ -1,5 +1,6 @@
 //! Where the parts of a ruleset come from, and how packs are proven before they count.
 
+use std::collections::HashMap;
 use std::path::Path;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -156,9 +157,7 @@ pub fn faults(config: &Config, sources: &Sources) -> Vec<ConfigFault> {
 /// The built-in ones are proven when the binary is tested; what they find does not depend on others.
 fn prove(scanner: &Scanner) -> Vec<Fault> {
     let mut faults = Vec::new();
-    let builtin = pack::builtin().unwrap_or_default();
-    let own: Vec<Detector> =
-        scanner.detectors().iter().filter(|detector| !builtin.contains(detector)).cloned().collect();
+    let own = own_detectors(scanner);
     if own.is_empty() {
         return faults;
     }
@@ -173,6 +172,14 @@ fn prove(scanner: &Scanner) -> Vec<Fault> {
         Err(found) => faults.extend(found.into_iter().map(Fault::from)),
     }
     faults
+}
+
+/// Returns the detectors of a scanner that are not built in.
+fn own_detectors(scanner: &Scanner) -> Vec<Detector> {
+    let builtin = pack::builtin().unwrap_or_default();
+    let builtin: HashMap<&str, &Detector> = builtin.iter().map(|it| (it.name.as_str(), it)).collect();
+    let is_own = |detector: &&Detector| builtin.get(detector.name.as_str()) != Some(detector);
+    scanner.detectors().iter().filter(is_own).cloned().collect()
 }
 
 /// Proves rules; the built-in ones over the built-in packs are proven when the binary is tested.

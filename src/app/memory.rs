@@ -1,8 +1,7 @@
 //! Memory that compiling took and nobody needs afterwards: for the shipped packs some fifty megabytes, which an
 //! allocator keeps for a next time that rarely comes.
 //!
-//! The allocator is the program's, not the library's (tests and fuzz targets have others), so the program says how
-//! it gives memory back.
+//! How the allocator gives memory back is said by the program; tests and fuzz targets keep what is free.
 
 use std::sync::OnceLock;
 

@@ -196,13 +196,13 @@ impl Pattern {
     /// # Errors
     /// The first [`PatternFault`] found.
     pub fn parse(source: &str) -> Result<Self, PatternFault> {
-        Ok(Self::of(source, Parsed::of(source)?))
+        Ok(Self::of(source.into(), Parsed::of(source)?))
     }
 
     /// Returns the pattern of a source that was parsed.
-    pub fn of(source: &str, parsed: Parsed) -> Self {
+    pub fn of(source: Arc<str>, parsed: Parsed) -> Self {
         let Parsed { facts, hir } = parsed;
-        Self { source: source.into(), facts, parsed: Arc::new(Mutex::new(Some(Arc::new(hir)))) }
+        Self { source, facts, parsed: Arc::new(Mutex::new(Some(Arc::new(hir)))) }
     }
     /// Returns the pattern as it was written.
     pub fn source(&self) -> &str {

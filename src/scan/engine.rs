@@ -223,7 +223,8 @@ impl Engine {
             true => Ok(()),
             false => Err(hyperscan::Error::Hyperscan(hyperscan::HsError::ScanTerminated)),
         };
-        let searched = if self.is_small { padded_in(padded, text) } else { text };
+        let is_padded = self.is_small && !self.databases.is_empty();
+        let searched = if is_padded { padded_in(padded, text) } else { text };
         for (database, scratch) in self.databases.iter().zip(scratch.iter_mut()) {
             scanned = scanned.and_then(|()| {
                 database.scan(searched, scratch, |group, _, end, _| {

@@ -180,11 +180,9 @@ pub fn parse_all(files: &PluginFiles) -> Result<Vec<Detector>, Vec<PackFault>> {
         return Err(vec![PackFault { file, line: None, detector: None, problem: PackProblem::TooManyPacks }]);
     }
     let (mut detectors, mut shown): (Vec<Detector>, Vec<Shown>) = Default::default();
-    let readers: Vec<Reader<'_>> =
-        files.iter().map(|(file, text)| Reader::of(file, text, &mut shown)).collect();
-    let patterns = Patterns::parse(&readers.iter().flat_map(Reader::patterns).collect());
-    for reader in readers {
-        faults.extend(reader.finish(&patterns, &mut detectors));
+    let patterns = Patterns::of(files.values());
+    for (file, text) in files {
+        Reader::new(file, &patterns, &mut shown, &mut faults).read(text, &mut detectors);
     }
     let shown: Arc<[Shown]> = shown.into();
     for secret in detectors.iter_mut().filter(|detector| detector.category == Category::Secrets) {

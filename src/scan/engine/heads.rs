@@ -1,17 +1,24 @@
 //! The first stage for beginnings of words: what may stand at each of their first places.
 //!
 //! Among many other shapes these slow Hyperscan down to a fraction; a few tables do them all at once. A text is
-//! walked along from each byte that one of them begins with, with one bit for each shape that still agrees.
+//! walked along from each byte that one of them begins with, with one bit for each shape that still agrees. Which bytes
+//! these may be is told of a whole window at once, in operations that compilers make vectors of.
 
 use crate::scan::shape::ByteSet;
 use crate::scan::shape::Lead;
 use crate::scan::shape::RARE_BYTES;
 
-/// How many bytes are looked at together for one that a shape may begin with.
-const WINDOW_BYTES: usize = 32;
+/// How many bytes are looked at together for those that a shape may begin with.
+const WINDOW_BYTES: usize = 64;
 
-/// How many pairs of bytes there are.
-const PAIRS: usize = 1 << 16;
+/// How many places of a beginning are looked at for a whole window at once.
+const SEEN_PLACES: usize = 4;
+
+/// How many bytes are read for a window: one before it, and what its last one may begin.
+const SEEN_BYTES: usize = WINDOW_BYTES + 16;
+
+/// How many pairs there are of a byte that a shape may begin with, and any other.
+const PAIRS: usize = (*RARE_BYTES.end() as usize - *RARE_BYTES.start() as usize + 1) << 8;
 
 /// How many kinds of bytes are told apart behind the first two: digits, capitals, small letters, and all others.
 const KINDS: usize = 4;
@@ -23,8 +30,27 @@ pub(super) struct Heads {
     at_edges: Tables,
     /// Those that may begin within a word.
     anywhere: Tables,
+    /// What any of them begins with.
+    all: Openings,
+    /// What those begin with that may begin within a word.
+    within: Openings,
+}
+
+/// What some shapes begin with; empty where there are none.
+#[derive(Debug, Default)]
+struct Openings {
+    /// By place: of which [`class`] a byte may be, as bits.
+    classes: [u8; SEEN_PLACES],
     /// By the first byte and the second, as bits: of which kinds the two bytes behind them may be.
     behind: Vec<u16>,
+}
+
+/// A window of a text.
+struct Window {
+    /// By byte: all bits, if it is one that shapes may begin with.
+    rare: [u8; WINDOW_BYTES],
+    /// The [`class`] of each byte, behind that of the byte before the window.
+    classes: [u8; SEEN_BYTES],
 }
 
 /// Any number of beginnings.
@@ -49,39 +75,37 @@ struct Table {
 impl Heads {
     /// Adds a beginning under its group.
     pub(super) fn add(&mut self, group: u32, lead: &Lead) {
-        self.behind.resize(PAIRS, 0);
-        let any = ByteSet::of(0, u8::MAX);
-        let [first, second, third, fourth] = [0, 1, 2, 3].map(|at| *lead.places.get(at).unwrap_or(&any));
-        let mut kinds = 0;
-        for (one, next) in (0..KINDS).flat_map(|one| (0..KINDS).map(move |next| (one, next))) {
-            let agrees = has_kind(&third, one) && has_kind(&fourth, next);
-            kinds |= u16::from(agrees) << (one * KINDS + next);
-        }
-        for (one, next) in first.iter().flat_map(|one| second.iter().map(move |next| (one, next))) {
-            self.behind[usize::from(one) << 8 | usize::from(next)] |= kinds;
-        }
+        self.all.add(lead);
         match lead.at_edge {
             true => self.at_edges.add(group, lead),
-            false => self.anywhere.add(group, lead),
+            false => {
+                self.within.add(lead);
+                self.anywhere.add(group, lead);
+            }
         }
     }
 
     /// Reports the group and the end of every beginning in a text, until `report` returns false; false if it did.
     pub(super) fn scan(&self, text: &[u8], mut report: impl FnMut(u32, usize) -> bool) -> bool {
-        if self.behind.is_empty() {
+        if self.all.behind.is_empty() {
             return true;
         }
-        for (index, window) in text.chunks(WINDOW_BYTES).enumerate() {
-            if !window.iter().fold(false, |any, byte| any | is_rare(*byte)) {
-                continue;
+        for start in (0..text.len()).step_by(WINDOW_BYTES) {
+            let window = Window::of(text, start);
+            let mut marks = self.all.marks(&window, AT_EDGE);
+            if !self.within.behind.is_empty() {
+                let within = self.within.marks(&window, WITHIN);
+                marks.iter_mut().zip(within).for_each(|(mark, within)| *mark |= within);
             }
-            for (part, bytes) in window.chunks(size_of::<u64>()).enumerate() {
-                let mut rare = rare_among(bytes);
-                while rare != 0 {
-                    let offset = rare.trailing_zeros() as usize / 8;
-                    rare &= rare - 1;
-                    let at = index * WINDOW_BYTES + part * size_of::<u64>() + offset;
-                    if self.may_begin(text, at) && !self.begin(text, at, &mut report) {
+            for (part, marks) in marks.chunks(size_of::<u64>()).enumerate() {
+                let mut left = marks.try_into().map_or(0, u64::from_le_bytes);
+                while left != 0 {
+                    let offset = left.trailing_zeros() / 8;
+                    let mark = (left >> (8 * offset)) as u8;
+                    left &= !(0xff << (8 * offset));
+                    let at = start + part * size_of::<u64>() + offset as usize;
+                    let openings = if mark == WITHIN { &self.within } else { &self.all };
+                    if openings.agree(text, at) && !self.begin(text, at, mark, &mut report) {
                         return false;
                     }
                 }
@@ -90,23 +114,89 @@ impl Heads {
         true
     }
 
-    /// Tells whether one of the beginnings agrees with the first two bytes at an offset, and with the kinds of the next two.
-    #[inline]
-    fn may_begin(&self, text: &[u8], at: usize) -> bool {
-        // At the end of the text any bytes will do: the walk looks again.
-        let Some([first, second, third, fourth]) = text.get(at..at + 4) else { return true };
-        let kinds = self.behind.get(usize::from(*first) << 8 | usize::from(*second));
-        kinds.is_some_and(|kinds| kinds >> (kind_of(*third) * KINDS + kind_of(*fourth)) & 1 == 1)
-    }
-
     /// Follows all beginnings at an offset.
-    fn begin(&self, text: &[u8], at: usize, report: &mut impl FnMut(u32, usize) -> bool) -> bool {
-        let before = at.checked_sub(1).and_then(|at| text.get(at));
+    fn begin(&self, text: &[u8], at: usize, mark: u8, report: &mut impl FnMut(u32, usize) -> bool) -> bool {
         let (Some(rest), Some(first)) = (text.get(at..), text.get(at)) else { return true };
-        let within = is_word(*first) && before.is_some_and(|byte| is_word(*byte));
-        (within || self.at_edges.walk(rest, at, *first, report))
+        (mark == WITHIN || self.at_edges.walk(rest, at, *first, report))
             && self.anywhere.walk(rest, at, *first, report)
     }
+}
+
+impl Openings {
+    fn add(&mut self, lead: &Lead) {
+        self.behind.resize(PAIRS, 0);
+        let any = ByteSet::of(0, u8::MAX);
+        let places = [0, 1, 2, 3].map(|at| *lead.places.get(at).unwrap_or(&any));
+        for (classes, set) in self.classes.iter_mut().zip(&places) {
+            *classes = set.iter().fold(*classes, |classes, byte| classes | class(byte));
+        }
+        let [first, second, third, fourth] = places;
+        let mut kinds = 0;
+        for (one, next) in (0..KINDS).flat_map(|one| (0..KINDS).map(move |next| (one, next))) {
+            let agrees = has_kind(&third, one) && has_kind(&fourth, next);
+            kinds |= u16::from(agrees) << (one * KINDS + next);
+        }
+        for (one, next) in first.iter().flat_map(|one| second.iter().map(move |next| (one, next))) {
+            if let Some(known) = self.behind.get_mut(pair(one, next)) {
+                *known |= kinds;
+            }
+        }
+    }
+
+    /// Marks the bytes of a window, within words or at their edges, that one of the shapes may begin with, by their classes.
+    fn marks(&self, window: &Window, mark: u8) -> [u8; WINDOW_BYTES] {
+        let is_within = all_if(mark == WITHIN);
+        let (before, classes) = (&window.classes, &window.classes[1..]);
+        let mut marks = window.rare;
+        for (known, (class, before)) in marks.iter_mut().zip(classes.iter().zip(before)) {
+            let within = !all_if((class & WORD == 0) | (before & WORD == 0));
+            *known &= !(within ^ is_within) & mark;
+        }
+        for (place, allowed) in self.classes.iter().enumerate() {
+            for (known, class) in marks.iter_mut().zip(&classes[place..]) {
+                *known &= !all_if(class & allowed == 0);
+            }
+        }
+        marks
+    }
+
+    /// Tells whether one of the beginnings agrees with the first two bytes at an offset, and with the kinds of the next two.
+    #[inline]
+    fn agree(&self, text: &[u8], at: usize) -> bool {
+        // At the end of the text any bytes will do: the walk looks again.
+        let Some([first, second, third, fourth]) = text.get(at..at + 4) else { return true };
+        let kinds = self.behind.get(pair(*first, *second));
+        kinds.is_some_and(|kinds| kinds >> (kind_of(*third) * KINDS + kind_of(*fourth)) & 1 == 1)
+    }
+}
+
+impl Window {
+    /// Reads the window that begins at an offset of a text. What is behind its end may be anything, but begins nothing.
+    fn of(text: &[u8], start: usize) -> Self {
+        let bytes = around(text, start);
+        let mut classes = bytes.map(class);
+        let mut rare = [0; WINDOW_BYTES];
+        for (rare, byte) in rare.iter_mut().zip(&bytes[1..]) {
+            *rare = all_if(is_rare(*byte));
+        }
+        let left = text.len() - start;
+        rare.iter_mut().skip(left).for_each(|rare| *rare = 0);
+        classes.iter_mut().skip(1 + left).for_each(|classes| *classes = u8::MAX);
+        Self { rare, classes }
+    }
+}
+
+/// Returns the bytes of a text from right before an offset on, zeros for those that it does not have.
+fn around(text: &[u8], start: usize) -> [u8; SEEN_BYTES] {
+    let from = start.checked_sub(1);
+    if let Some(whole) = from.and_then(|from| text.get(from..)).and_then(|rest| rest.first_chunk()) {
+        return *whole;
+    }
+    let mut bytes = [0; SEEN_BYTES];
+    let rest = text.get(from.unwrap_or(0)..).unwrap_or_default();
+    let first = usize::from(from.is_none());
+    bytes.iter_mut().skip(first).zip(rest).for_each(|(to, byte)| *to = *byte);
+    bytes
 }
 
 impl Tables {
@@ -204,22 +294,35 @@ fn is_rare(byte: u8) -> bool {
     byte.wrapping_sub(*RARE_BYTES.start()) <= RARE_BYTES.end() - RARE_BYTES.start()
 }
 
-/// Returns the high bit of each of up to eight bytes that is rare, the first byte lowest.
-fn rare_among(bytes: &[u8]) -> u64 {
-    const HIGH: u64 = u64::from_ne_bytes([0x80; 8]);
-    const FROM: u64 = u64::from_ne_bytes([0x80 - *RARE_BYTES.start(); 8]);
-    const PAST: u64 = u64::from_ne_bytes([0x7f - *RARE_BYTES.end(); 8]);
-    let word = match <[u8; 8]>::try_from(bytes) {
-        Ok(bytes) => u64::from_le_bytes(bytes),
-        Err(_) => bytes.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte)),
-    };
-    let low = word & !HIGH;
-    // No byte carries into the next: each is below 0x80, and so is what is added.
-    (low + FROM) & !(low + PAST) & !word & HIGH
+/// Marks a byte that a shape may begin with, and that stands within a word.
+const WITHIN: u8 = 1;
+/// Marks such a byte where a word begins, or that is of none.
+const AT_EDGE: u8 = 2;
+
+/// The classes of the bytes of words.
+const WORD: u8 = 0b1111;
+
+/// Returns the class of a byte, one bit: digits, capitals, small letters, the underscore, and all others.
+#[inline]
+fn class(byte: u8) -> u8 {
+    let digit = all_if(byte.wrapping_sub(b'0') < 10) & 1;
+    let capital = all_if(byte.wrapping_sub(b'A') < 26) & 2;
+    let small = all_if(byte.wrapping_sub(b'a') < 26) & 4;
+    let underscore = all_if(byte == b'_') & 8;
+    let of_word = digit | capital | small | underscore;
+    of_word | (all_if(of_word == 0) & 16)
 }
 
-fn is_word(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || byte == b'_'
+/// Returns all bits if something holds.
+#[inline]
+fn all_if(holds: bool) -> u8 {
+    0_u8.wrapping_sub(u8::from(holds))
+}
+
+/// Returns the place of a pair of bytes, the first of which is a rare one.
+#[inline]
+fn pair(first: u8, second: u8) -> usize {
+    usize::from(first.wrapping_sub(*RARE_BYTES.start())) << 8 | usize::from(second)
 }
 
 #[cfg(test)]
@@ -253,6 +356,7 @@ mod tests {
         let mut found = Vec::new();
         for (group, lead) in leads.iter().enumerate() {
             for (at, window) in text.windows(lead.places.len()).enumerate() {
+                let is_word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
                 let within = at > 0 && is_word(text[at]) && is_word(text[at - 1]);
                 let agrees = window.iter().zip(&lead.places).all(|(byte, set)| set.contains(*byte));
                 if agrees && !(lead.at_edge && within) {

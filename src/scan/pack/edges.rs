@@ -3,7 +3,6 @@
 use toml::Spanned;
 
 use super::PackProblem;
-use super::patterns::Patterns;
 use super::reader::DetectorFile;
 use super::reader::Reader;
 use crate::scan::detector::Pattern;
@@ -13,16 +12,10 @@ use crate::scan::edges::Edges;
 
 impl Reader<'_> {
     /// Reads what may not stand beside a match.
-    pub(super) fn edges(
-        &mut self,
-        patterns: &Patterns,
-        name: &str,
-        written: &DetectorFile,
-        pattern: Option<&Pattern>,
-    ) -> Edges {
+    pub(super) fn edges(&mut self, name: &str, written: &DetectorFile, pattern: Option<&Pattern>) -> Edges {
         let mut class = |field: &'static str, written: &Option<Spanned<String>>| {
             let Some(written) = written else { return ByteClass::default() };
-            let parsed = patterns.get(written.get_ref()).ok();
+            let parsed = self.patterns.get(written.get_ref()).ok();
             parsed.as_ref().and_then(ByteClass::of).unwrap_or_else(|| {
                 self.fault(Some(written.span()), Some(name.to_owned()), PackProblem::Edge { field });
                 ByteClass::default()
@@ -32,7 +25,7 @@ impl Reader<'_> {
         let not_after = class("not_after", &written.not_after);
         let written_before = written.not_before.is_some();
         let behind = written.behind.as_ref().and_then(|written| {
-            let parsed = self.pattern(patterns, name, written, PackProblem::Behind)?;
+            let parsed = self.pattern(name, written, PackProblem::Behind)?;
             let behind = Behind::of(parsed).filter(|_| written_before);
             if behind.is_none() {
                 self.fault(Some(written.span()), Some(name.to_owned()), PackProblem::BehindUnseen);

@@ -3,6 +3,8 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
+use serde::Deserialize;
+
 use super::PackProblem;
 use crate::scan::detector::PATTERN_BYTES_MAX;
 
@@ -16,7 +18,7 @@ const OPENS: &str = "{{";
 const CLOSES: &str = "}}";
 
 /// The parts of a pack, by name.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Deserialize)]
 pub(super) struct Parts(pub(super) BTreeMap<String, String>);
 
 impl Parts {

@@ -1,6 +1,5 @@
 //! Reads one file of detectors and gathers what is wrong with it.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Range;
@@ -34,7 +33,7 @@ use super::patterns::Patterns;
 use super::shown::ShownFile;
 
 /// A pack as it is written, but for its detectors.
-#[derive(Default, Deserialize)]
+#[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct PackHead {
     name: String,
@@ -74,38 +73,35 @@ pub(super) struct Reader<'a> {
     file: &'a str,
     /// Where its lines end.
     lines: Vec<usize>,
-    faults: Vec<PackFault>,
+    patterns: &'a Patterns,
     parts: Parts,
-    head: PackHead,
-    /// The detectors as they are written, and where.
-    found: Vec<(Range<usize>, DetectorFile)>,
+    shown: &'a mut Vec<Shown>,
+    faults: &'a mut Vec<PackFault>,
 }
 
 impl<'a> Reader<'a> {
-    /// Reads what is written in a file, and adds what it says is made to be shown.
-    pub(super) fn of(file: &'a str, text: &str, shown: &mut Vec<Shown>) -> Self {
-        let lines = text.match_indices('\n').map(|(at, _)| at).collect();
-        let mut reader = Self {
-            file,
-            lines,
-            faults: Vec::new(),
-            parts: Parts::default(),
-            head: PackHead::default(),
-            found: Vec::new(),
-        };
-        if text.len() > PACK_BYTES_MAX {
-            reader.fault(None, None, PackProblem::TooLong(PACK_BYTES_MAX));
-            return reader;
-        }
-        match DeTable::parse(text) {
-            Ok(table) => reader.read(table.into_inner(), shown),
-            Err(fault) => reader.malformed(None, None, &fault),
-        }
-        reader
+    /// Begins with a file; what it says is made to be shown is added to `shown`, and all that is wrong to `faults`.
+    pub(super) fn new(
+        file: &'a str,
+        patterns: &'a Patterns,
+        shown: &'a mut Vec<Shown>,
+        faults: &'a mut Vec<PackFault>,
+    ) -> Self {
+        Self { file, lines: Vec::new(), patterns, parts: Parts::default(), shown, faults }
     }
 
-    fn read(&mut self, table: DeTable<'_>, shown: &mut Vec<Shown>) {
+    /// Reads the text of the file and adds its detectors.
+    pub(super) fn read(&mut self, text: &str, detectors: &mut Vec<Detector>) {
+        if text.len() > PACK_BYTES_MAX {
+            return self.fault(None, None, PackProblem::TooLong(PACK_BYTES_MAX));
+        }
+        self.lines = text.match_indices('\n').map(|(at, _)| at).collect();
+        let table = match DeTable::parse(text) {
+            Ok(table) => table.into_inner(),
+            Err(fault) => return self.malformed(None, None, &fault),
+        };
         let mut head = None;
+        let mut found = Vec::new();
         for (key, value) in table {
             let span = value.span();
             match (key.get_ref().as_ref(), value) {
@@ -113,8 +109,8 @@ impl<'a> Reader<'a> {
                     Ok(pack) => head = Some(pack),
                     Err(fault) => self.malformed(Some(span), None, &fault),
                 },
-                ("detector", value) => self.split(value),
-                ("shown", value) => self.shown(value, shown),
+                ("detector", value) => self.split(value, &mut found),
+                ("shown", value) => self.shown(value),
                 ("parts", value) => self.parts(value),
                 (other, _) => {
                     let reason =
@@ -123,42 +119,24 @@ impl<'a> Reader<'a> {
                 }
             }
         }
-        match head {
-            Some(head) => self.head = head,
-            None => {
-                let reason = "the table `pack` with `name` and `version` is missing".to_owned();
-                self.fault(None, None, PackProblem::Malformed { reason });
-            }
-        }
-    }
-
-    /// Returns every pattern that its detectors are written with, its parts filled in.
-    pub(super) fn patterns(&self) -> impl Iterator<Item = Cow<'_, str>> {
-        self.found.iter().flat_map(|(_, written)| {
-            let filled = [Some(&written.pattern), written.anchor.as_ref(), written.behind.as_ref()];
-            let plain = [&written.not_before, &written.not_after].map(|class| class.as_ref());
-            let filled = filled.into_iter().flatten().filter_map(|it| self.parts.fill(it.get_ref()).ok());
-            filled.chain(plain.into_iter().flatten().map(|it| Cow::from(it.get_ref())))
-        })
-    }
-
-    /// Turns what is written into detectors, and returns all that is wrong with the file.
-    pub(super) fn finish(mut self, patterns: &Patterns, detectors: &mut Vec<Detector>) -> Vec<PackFault> {
-        let found = std::mem::take(&mut self.found);
-        let read = found.into_iter().filter_map(|(span, written)| self.detector(patterns, span, written));
+        let head = head.unwrap_or_else(|| {
+            let reason = "the table `pack` with `name` and `version` is missing".to_owned();
+            self.fault(None, None, PackProblem::Malformed { reason });
+            PackHead { name: String::new(), version: String::new() }
+        });
+        let read = found.into_iter().filter_map(|(span, written)| self.detector(&head, span, written));
         detectors.extend(read);
-        self.faults
     }
 
     /// Reads what values begin with that are made to be shown.
-    fn shown(&mut self, value: Spanned<DeValue<'_>>, shown: &mut Vec<Shown>) {
+    fn shown(&mut self, value: Spanned<DeValue<'_>>) {
         let span = value.span();
         match Vec::<Spanned<ShownFile>>::deserialize(ValueDeserializer::from(value)) {
             Ok(list) => {
                 for written in list {
                     let span = written.span();
-                    match written.into_inner().read(shown.len()) {
-                        Ok(read) => shown.push(read),
+                    match written.into_inner().read(self.shown.len()) {
+                        Ok(shown) => self.shown.push(shown),
                         Err(problem) => self.fault(Some(span), None, problem),
                     }
                 }
@@ -182,7 +160,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Takes the list of detectors apart.
-    fn split(&mut self, value: Spanned<DeValue<'_>>) {
+    fn split(&mut self, value: Spanned<DeValue<'_>>, found: &mut Vec<(Range<usize>, DetectorFile)>) {
         let span = value.span();
         let DeValue::Array(list) = value.into_inner() else {
             let reason = "`detector` must be a list of tables: [[detector]]".to_owned();
@@ -193,19 +171,14 @@ impl<'a> Reader<'a> {
             let name =
                 entry.get_ref().get("type").and_then(|name| name.get_ref().as_str()).map(str::to_owned);
             match DetectorFile::deserialize(ValueDeserializer::from(entry)) {
-                Ok(written) => self.found.push((span, written)),
+                Ok(written) => found.push((span, written)),
                 Err(fault) => self.malformed(Some(span), name, &fault),
             }
         }
     }
 
     /// Turns what is written into a detector, or gathers what is wrong with it.
-    fn detector(
-        &mut self,
-        patterns: &Patterns,
-        span: Range<usize>,
-        written: DetectorFile,
-    ) -> Option<Detector> {
+    fn detector(&mut self, head: &PackHead, span: Range<usize>, written: DetectorFile) -> Option<Detector> {
         let before = self.faults.len();
         let name = written.r#type.get_ref().clone();
         self.limits(&name, &written);
@@ -218,10 +191,9 @@ impl<'a> Reader<'a> {
         };
         let checks: Vec<Option<Check>> =
             written.checks.iter().map(|check| self.member(&name, "checks", check)).collect();
-        let pattern = self.pattern(patterns, &name, &written.pattern, PackProblem::Pattern);
-        let anchor = written.anchor.as_ref();
-        let anchor = anchor.map(|anchor| self.pattern(patterns, &name, anchor, PackProblem::Anchor));
-        let edges = self.edges(patterns, &name, &written, pattern.as_ref());
+        let pattern = self.pattern(&name, &written.pattern, PackProblem::Pattern);
+        let anchor = written.anchor.as_ref().map(|anchor| self.pattern(&name, anchor, PackProblem::Anchor));
+        let edges = self.edges(&name, &written, pattern.as_ref());
         if self.faults.len() > before {
             return None;
         }
@@ -243,8 +215,8 @@ impl<'a> Reader<'a> {
             finds: written.finds.into_inner(),
             ignores: written.ignores.into_inner(),
             shown: Arc::default(),
-            pack: self.head.name.clone(),
-            pack_version: self.head.version.clone(),
+            pack: head.name.clone(),
+            pack_version: head.version.clone(),
             file: self.file.to_owned(),
             line: self.line_of(span.start),
         };
@@ -308,13 +280,12 @@ impl<'a> Reader<'a> {
 
     pub(super) fn pattern(
         &mut self,
-        patterns: &Patterns,
         name: &str,
         written: &Spanned<String>,
         problem: fn(PatternFault) -> PackProblem,
     ) -> Option<Pattern> {
         let filled = self.parts.fill(written.get_ref());
-        let parsed = filled.and_then(|filled| patterns.get(&filled).map_err(problem));
+        let parsed = filled.and_then(|filled| self.patterns.get(&filled).map_err(problem));
         parsed.map_err(|problem| self.fault(Some(written.span()), Some(name.to_owned()), problem)).ok()
     }
 
