@@ -48,7 +48,7 @@ pub(super) fn loading(config: &Config, sources: &Sources, agents: Arc<NamedFiles
     let (overlay, rules, models) = (plugins.clone(), plugins.clone(), plugins.clone());
     let running = PluginsConfig { path: plugins.clone(), compiled_path: Some(config.compiled_path()) };
     let packs = Arc::new(Packs { plugins, last: Mutex::default() });
-    let (of_detectors, of_rules, of_built) = (Arc::clone(&packs), Arc::clone(&packs), Arc::clone(&packs));
+    let (of_detectors, of_rules) = (Arc::clone(&packs), Arc::clone(&packs));
     Loading {
         document: Box::new(move || {
             // The whole file is read, so that a fault in what needs a restart is told now, not then.
@@ -86,10 +86,7 @@ pub(super) fn loading(config: &Config, sources: &Sources, agents: Arc<NamedFiles
             if builtin { Vec::new() } else { prove_rules(rules, scanner) }
         }),
         sinks: Box::new(forwarding::faults),
-        built: Box::new(move || {
-            of_built.forget_parsed();
-            memory::give_back();
-        }),
+        built: Box::new(memory::give_back),
     }
 }
 
@@ -117,12 +114,6 @@ impl Packs {
         let detectors = Arc::new(pack::parse_all(&files).map_err(told)?);
         *last = Some((files, Arc::clone(&detectors)));
         Ok(detectors)
-    }
-
-    /// Lets go of the parsed forms of all patterns.
-    fn forget_parsed(&self) {
-        let last = self.last.lock();
-        last.iter().flat_map(|(_, detectors)| detectors.iter()).for_each(Detector::forget_parsed);
     }
 
     /// Tells whether a scanner was compiled from the packs as they were read last, and these are the built-in ones.

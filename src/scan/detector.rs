@@ -8,7 +8,6 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use parking_lot::Mutex;
 use regex_syntax::ParserBuilder;
 use regex_syntax::hir::Capture;
 use regex_syntax::hir::Class;
@@ -24,7 +23,6 @@ use regex_syntax::utf8::Utf8Sequence;
 use regex_syntax::utf8::Utf8Sequences;
 
 use crate::scan::check::Check;
-use crate::scan::edges::Behind;
 use crate::scan::edges::Edges;
 use crate::scan::threat::Category;
 use crate::scan::threat::Confidence;
@@ -54,34 +52,21 @@ const LOWERINGS_MAX: usize = 8;
 
 /// A bounded regular expression over bytes, with ASCII classes; cheap to clone.
 ///
-/// Its parsed form is kept until everything is built from it that a start needs; whoever asks later has it parsed anew. The
-/// parsed forms of all patterns take more memory than everything that is built from them.
-#[derive(Clone, Debug)]
+/// It is kept as it was written and parsed anew for whoever builds something from it: the parsed forms of all
+/// patterns take more memory than everything that is built from them.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pattern {
     source: Arc<str>,
-    facts: PatternFacts,
-    parsed: Arc<Mutex<Option<Arc<Hir>>>>,
-}
-
-/// What a pattern is like.
-#[derive(Clone, Copy, Debug)]
-struct PatternFacts {
     width_min: usize,
     width_max: usize,
     lead_max: usize,
+    places: usize,
     looks_behind_itself: bool,
     has_group: bool,
 }
 
-/// The parsed form of a pattern that was proven bounded.
-#[derive(Debug)]
-pub struct Parsed {
-    facts: PatternFacts,
-    hir: Hir,
-}
-
 /// What is wrong with a pattern.
-#[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum PatternFault {
     /// The source is longer than [`PATTERN_BYTES_MAX`].
     #[error("is {bytes} bytes long, {PATTERN_BYTES_MAX} are allowed")]
@@ -181,13 +166,6 @@ impl Detector {
     pub fn lets(&self, value: &[u8]) -> bool {
         self.checks.iter().all(|check| check.passes(value)) && !self.shown.iter().any(|shown| shown.is(value))
     }
-
-    /// Lets go of the parsed forms of its patterns.
-    pub fn forget_parsed(&self) {
-        let behind = self.edges.behind.as_ref().map(Behind::pattern);
-        let patterns = [Some(&self.pattern), self.anchor.as_ref(), behind];
-        patterns.into_iter().flatten().for_each(Pattern::forget_parsed);
-    }
 }
 
 impl Pattern {
@@ -196,64 +174,6 @@ impl Pattern {
     /// # Errors
     /// The first [`PatternFault`] found.
     pub fn parse(source: &str) -> Result<Self, PatternFault> {
-        Ok(Self::of(source.into(), Parsed::of(source)?))
-    }
-
-    /// Returns the pattern of a source that was parsed.
-    pub fn of(source: Arc<str>, parsed: Parsed) -> Self {
-        let Parsed { facts, hir } = parsed;
-        Self { source, facts, parsed: Arc::new(Mutex::new(Some(Arc::new(hir)))) }
-    }
-    /// Returns the pattern as it was written.
-    pub fn source(&self) -> &str {
-        &self.source
-    }
-
-    /// Returns the parsed form, from which everything that matches is built; takes some microseconds once it is forgotten.
-    pub fn hir(&self) -> Arc<Hir> {
-        let kept = self.parsed.lock().clone();
-        kept.unwrap_or_else(|| {
-            Arc::new(parsed(&self.source).expect("what was parsed once can be parsed again"))
-        })
-    }
-
-    /// Lets go of the parsed form.
-    pub fn forget_parsed(&self) {
-        self.parsed.lock().take();
-    }
-
-    /// Returns the fewest bytes a match has; at least one.
-    pub fn width_min(&self) -> usize {
-        self.facts.width_min
-    }
-
-    /// Returns the most bytes a match has; at most [`PATTERN_WIDTH_MAX`].
-    pub fn width_max(&self) -> usize {
-        self.facts.width_max
-    }
-
-    /// Returns the most bytes of a match that stand before its value.
-    pub fn lead_max(&self) -> usize {
-        self.facts.lead_max
-    }
-
-    /// Tells whether whoever reads a match has to see the byte behind it.
-    pub fn looks_behind_itself(&self) -> bool {
-        self.facts.looks_behind_itself
-    }
-
-    /// Tells whether a group marks the value within the match.
-    pub fn has_group(&self) -> bool {
-        self.facts.has_group
-    }
-}
-
-impl Parsed {
-    /// Parses a pattern and proves it bounded.
-    ///
-    /// # Errors
-    /// The first [`PatternFault`] found.
-    pub fn of(source: &str) -> Result<Self, PatternFault> {
         if source.len() > PATTERN_BYTES_MAX {
             return Err(PatternFault::TooLong { bytes: source.len() });
         }
@@ -270,24 +190,57 @@ impl Parsed {
             (_, PATTERN_WIDTH_MAX..) if width_max > PATTERN_WIDTH_MAX => return Err(PatternFault::TooWide),
             _ => {}
         }
-        let facts = PatternFacts {
+        Ok(Self {
+            source: source.into(),
             width_min,
             width_max,
             lead_max: lead_max(&hir),
+            places: places(&hir),
             looks_behind_itself: !facts.look_set_suffix().is_empty(),
             has_group: facts.explicit_captures_len() == 1,
-        };
-        Ok(Self { facts, hir })
+        })
+    }
+
+    /// Returns the pattern as it was written.
+    pub fn source(&self) -> &str {
+        &self.source
+    }
+
+    /// Returns the parsed form, from which everything that matches is built; takes some microseconds.
+    pub fn hir(&self) -> Hir {
+        parsed(&self.source).expect("what was parsed once can be parsed again")
+    }
+
+    /// Returns the fewest bytes a match has; at least one.
+    pub fn width_min(&self) -> usize {
+        self.width_min
+    }
+
+    /// Returns the most bytes a match has; at most [`PATTERN_WIDTH_MAX`].
+    pub fn width_max(&self) -> usize {
+        self.width_max
+    }
+
+    /// Returns the most bytes of a match that stand before its value.
+    pub fn lead_max(&self) -> usize {
+        self.lead_max
+    }
+
+    /// Returns how many bytes and classes a match may be made of, each as often as it may stand there.
+    pub fn places(&self) -> usize {
+        self.places
+    }
+
+    /// Tells whether whoever reads a match has to see the byte behind it.
+    pub fn looks_behind_itself(&self) -> bool {
+        self.looks_behind_itself
+    }
+
+    /// Tells whether a group marks the value within the match.
+    pub fn has_group(&self) -> bool {
+        self.has_group
     }
 }
-
-impl PartialEq for Pattern {
-    fn eq(&self, other: &Self) -> bool {
-        self.source == other.source
-    }
-}
-
-impl Eq for Pattern {}
 
 impl MaskKind {
     /// Every kind, in the order of the documentation.
@@ -397,6 +350,23 @@ fn bounded(hir: &Hir) -> Result<(), PatternFault> {
         HirKind::Repetition(repeat) => bounded(&repeat.sub),
         HirKind::Capture(group) => bounded(&group.sub),
         HirKind::Concat(parts) | HirKind::Alternation(parts) => parts.iter().try_for_each(bounded),
+    }
+}
+
+/// Returns how many bytes and classes a match of a form may be made of, each as often as it may stand there.
+pub fn places(hir: &Hir) -> usize {
+    match hir.kind() {
+        HirKind::Empty | HirKind::Look(_) => 0,
+        HirKind::Literal(literal) => literal.0.len(),
+        HirKind::Class(_) => 1,
+        HirKind::Capture(group) => places(&group.sub),
+        HirKind::Repetition(repeat) => {
+            let turns = repeat.max.unwrap_or(repeat.min) as usize;
+            places(&repeat.sub).saturating_mul(turns)
+        }
+        HirKind::Concat(parts) | HirKind::Alternation(parts) => {
+            parts.iter().map(places).fold(0, usize::saturating_add)
+        }
     }
 }
 

@@ -76,15 +76,15 @@ impl Behind {
         (is_narrow && is_plain && is_small()).then(|| Self { pattern, regex: Arc::default() })
     }
 
-    /// Returns the pattern, its parts filled in.
-    pub fn pattern(&self) -> &Pattern {
-        &self.pattern
+    /// Returns the pattern as it was written, its parts filled in.
+    pub fn source(&self) -> &str {
+        self.pattern.source()
     }
 
     /// Returns where its matches begin, at a place or behind it, that end where a text ends.
     fn starts<'t>(&'t self, text: &'t [u8], from: usize) -> impl Iterator<Item = usize> + 't {
         let regex = self.regex.get_or_init(|| {
-            let whole = Hir::concat(vec![self.pattern.hir().as_ref().clone(), Hir::look(Look::End)]);
+            let whole = Hir::concat(vec![self.pattern.hir(), Hir::look(Look::End)]);
             confirm::built(&whole, self.pattern.width_max()).expect("a small automaton is built")
         });
         let mut next = text.len().saturating_sub(self.pattern.width_max()).max(from);

@@ -7,12 +7,12 @@ mod fault;
 mod folder;
 mod heads;
 mod parts;
-mod patterns;
 mod reader;
 mod shown;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::collections::HashMap;
 use std::collections::btree_map::Entry;
 use std::path::Path;
 use std::sync::Arc;
@@ -34,7 +34,6 @@ use self::folder::read_folder;
 use self::folder::sorted_entries;
 use self::folder::too_long;
 use self::folder::unreadable;
-use self::patterns::Patterns;
 use self::reader::Reader;
 
 /// The most files a set of packs may have.
@@ -180,9 +179,9 @@ pub fn parse_all(files: &PluginFiles) -> Result<Vec<Detector>, Vec<PackFault>> {
         return Err(vec![PackFault { file, line: None, detector: None, problem: PackProblem::TooManyPacks }]);
     }
     let (mut detectors, mut shown): (Vec<Detector>, Vec<Shown>) = Default::default();
-    let patterns = Patterns::of(files.values());
+    let mut known = HashMap::new();
     for (file, text) in files {
-        Reader::new(file, &patterns, &mut shown, &mut faults).read(text, &mut detectors);
+        Reader::new(file, &mut known, &mut shown, &mut faults).read(text, &mut detectors);
     }
     let shown: Arc<[Shown]> = shown.into();
     for secret in detectors.iter_mut().filter(|detector| detector.category == Category::Secrets) {

@@ -23,7 +23,7 @@ pub struct Sheet {
 pub fn detector(detector: &Detector) -> Sheet {
     let kind = Kind::from(detector);
     let anchor = detector.anchor.as_ref().map(|anchor| anchor.source().to_owned());
-    let behind = detector.edges.behind.as_ref().map(|behind| behind.pattern().source().to_owned());
+    let behind = detector.edges.behind.as_ref().map(|behind| behind.source().to_owned());
     let context = detector.context.as_ref().map(|context| -> Vec<String> {
         let listed = |words: Vec<&[u8]>| String::from_utf8_lossy(&words.join(&b", "[..])).into_owned();
         let need =

@@ -15,7 +15,7 @@ impl Reader<'_> {
     pub(super) fn edges(&mut self, name: &str, written: &DetectorFile, pattern: Option<&Pattern>) -> Edges {
         let mut class = |field: &'static str, written: &Option<Spanned<String>>| {
             let Some(written) = written else { return ByteClass::default() };
-            let parsed = self.patterns.get(written.get_ref()).ok();
+            let parsed = self.parsed(written.get_ref()).ok();
             parsed.as_ref().and_then(ByteClass::of).unwrap_or_else(|| {
                 self.fault(Some(written.span()), Some(name.to_owned()), PackProblem::Edge { field });
                 ByteClass::default()

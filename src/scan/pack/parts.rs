@@ -3,8 +3,6 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use serde::Deserialize;
-
 use super::PackProblem;
 use crate::scan::detector::PATTERN_BYTES_MAX;
 
@@ -18,7 +16,7 @@ const OPENS: &str = "{{";
 const CLOSES: &str = "}}";
 
 /// The parts of a pack, by name.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default)]
 pub(super) struct Parts(pub(super) BTreeMap<String, String>);
 
 impl Parts {

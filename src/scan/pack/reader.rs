@@ -1,6 +1,7 @@
 //! Reads one file of detectors and gathers what is wrong with it.
 
 use std::collections::BTreeMap;
+use std::collections::HashMap;
 use std::fmt;
 use std::ops::Range;
 use std::str::FromStr;
@@ -29,7 +30,6 @@ use super::PackProblem;
 use super::context::ContextFile;
 use super::heads;
 use super::parts::Parts;
-use super::patterns::Patterns;
 use super::shown::ShownFile;
 
 /// A pack as it is written, but for its detectors.
@@ -73,21 +73,23 @@ pub(super) struct Reader<'a> {
     file: &'a str,
     /// Where its lines end.
     lines: Vec<usize>,
-    patterns: &'a Patterns,
     parts: Parts,
+    /// The patterns of all files so far, by what is written: anchors and edges are often the same.
+    known: &'a mut HashMap<String, Pattern>,
     shown: &'a mut Vec<Shown>,
     faults: &'a mut Vec<PackFault>,
 }
 
 impl<'a> Reader<'a> {
-    /// Begins with a file; what it says is made to be shown is added to `shown`, and all that is wrong to `faults`.
+    /// Begins with a file; its patterns are added to the `known` ones, what it says is made to be shown to `shown`, and all that
+    /// is wrong to `faults`.
     pub(super) fn new(
         file: &'a str,
-        patterns: &'a Patterns,
+        known: &'a mut HashMap<String, Pattern>,
         shown: &'a mut Vec<Shown>,
         faults: &'a mut Vec<PackFault>,
     ) -> Self {
-        Self { file, lines: Vec::new(), patterns, parts: Parts::default(), shown, faults }
+        Self { file, lines: Vec::new(), parts: Parts::default(), known, shown, faults }
     }
 
     /// Reads the text of the file and adds its detectors.
@@ -285,16 +287,21 @@ impl<'a> Reader<'a> {
         problem: fn(PatternFault) -> PackProblem,
     ) -> Option<Pattern> {
         let filled = self.parts.fill(written.get_ref());
-        let parsed = filled.and_then(|filled| self.patterns.get(&filled).map_err(problem));
+        let parsed = filled.and_then(|filled| self.parsed(&filled).map_err(problem));
         parsed.map_err(|problem| self.fault(Some(written.span()), Some(name.to_owned()), problem)).ok()
     }
 
-    pub(super) fn malformed(
-        &mut self,
-        around: Option<Range<usize>>,
-        detector: Option<String>,
-        fault: &toml::de::Error,
-    ) {
+    /// Reads a pattern, unless it is known.
+    pub(super) fn parsed(&mut self, source: &str) -> Result<Pattern, PatternFault> {
+        if let Some(known) = self.known.get(source) {
+            return Ok(known.clone());
+        }
+        let pattern = Pattern::parse(source)?;
+        self.known.insert(source.to_owned(), pattern.clone());
+        Ok(pattern)
+    }
+
+    fn malformed(&mut self, around: Option<Range<usize>>, detector: Option<String>, fault: &toml::de::Error) {
         let reason = fault.message().to_owned();
         self.fault(fault.span().or(around), detector, PackProblem::Malformed { reason });
     }

@@ -1,14 +1,9 @@
 //! How large a first stage is: what Hyperscan needs to compile it grows with the places it tells apart.
 
-use std::sync::Arc;
-
-use regex_syntax::hir::Hir;
-use regex_syntax::hir::HirKind;
-
 use super::Shape;
 use super::required_prefix;
 use crate::scan::detector::Detector;
-use crate::scan::detector::Pattern;
+use crate::scan::detector::places;
 
 /// The most places a first stage may tell apart, its counts spelt out: Hyperscan compiles one of thousands for seconds, and
 /// keeps megabytes of it.
@@ -16,35 +11,18 @@ pub const SHAPE_PLACES_MAX: usize = 2048;
 
 /// Returns how many places the first stage of a detector tells apart, where these are more than it may.
 pub fn beyond(detector: &Detector) -> Option<usize> {
-    let pattern = detector.pattern.hir();
-    let sought = detector.anchor.as_ref().map_or_else(|| Arc::clone(&pattern), Pattern::hir);
+    let sought = detector.anchor.as_ref().unwrap_or(&detector.pattern);
     let is_beyond = |places: &usize| *places > SHAPE_PLACES_MAX;
-    // Few have so many even before they are cut, which takes longer than to count.
-    Some(places(&sought)).filter(is_beyond)?;
-    let is_led = Shape::of(detector, &pattern).lead.is_some();
-    Some(places(&required_prefix(&sought))).filter(|places| !is_led && is_beyond(places))
-}
-
-/// Returns how many places a form tells apart, its counts spelt out.
-fn places(hir: &Hir) -> usize {
-    match hir.kind() {
-        HirKind::Empty | HirKind::Look(_) => 0,
-        HirKind::Literal(literal) => literal.0.len(),
-        HirKind::Class(_) => 1,
-        HirKind::Capture(group) => places(&group.sub),
-        HirKind::Repetition(repeat) => {
-            let turns = repeat.max.unwrap_or(repeat.min) as usize;
-            places(&repeat.sub).saturating_mul(turns)
-        }
-        HirKind::Concat(parts) | HirKind::Alternation(parts) => {
-            parts.iter().map(places).fold(0, usize::saturating_add)
-        }
-    }
+    // Few have so many even before they are cut.
+    Some(sought.places()).filter(is_beyond)?;
+    let is_led = Shape::of(detector, &detector.pattern.hir()).lead.is_some();
+    Some(places(&required_prefix(&sought.hir()))).filter(|places| !is_led && is_beyond(places))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::scan::detector::Pattern;
     use crate::scan::fixture;
 
     #[test]
