@@ -9,6 +9,12 @@ use std::process::ExitCode;
 
 use rustix::mm::Advice;
 
+// Exchanges allocate many short-lived buffers on several threads; the system's allocator keeps what a
+// burst of streams took, and what compiling patterns took: libraries in C allocate here, too. Without huge
+// pages: a connection's buffers are large and hardly used, and a huge page keeps all of them resident.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 #[allow(unsafe_code)]
 // SAFETY: `mimalloc.h` declares `void mi_collect(bool force)`. It leaves alone what is in use, and any thread may
 // call it at any time.

@@ -1,7 +1,8 @@
 //! Memory that compiling took and nobody needs afterwards: for the shipped packs some fifty megabytes, which an
 //! allocator keeps for a next time that rarely comes.
 //!
-//! How the allocator gives memory back is said by the program; tests and fuzz targets keep what is free.
+//! The allocator is the program's, not the library's (fuzz targets have another, which watches it), so the program says how
+//! it gives memory back.
 
 use std::sync::OnceLock;
 

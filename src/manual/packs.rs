@@ -37,4 +37,5 @@
 //! # Limits of the dialect
 //! Patterns are bytes; every repetition has an upper bound; `\b` is the only look-around; classes and `(?i)` are ASCII,
 //! and letters beyond ASCII stand as literals. No back-references: matching is linear. What the first stage looks for has at
-//! most [`SHAPE_PLACES_MAX`](crate::scan::shape::SHAPE_PLACES_MAX) places, for that a start compiles it.
+//! most [`SHAPE_PLACES_MAX`](crate::scan::shape::SHAPE_PLACES_MAX) places, for a start compiles it, unless it begins with
+//! digits, capitals or signs.

@@ -47,6 +47,9 @@ pub const PATTERN_BYTES_MAX: usize = 4096;
 /// The most byte sequences a class of characters is spelt out in.
 const SEQUENCES_MAX: usize = 64;
 
+/// How often a class that repeats counts at most.
+const COPIES_MAX: usize = 32;
+
 /// How often a pattern is put together anew to get rid of classes of characters.
 const LOWERINGS_MAX: usize = 8;
 
@@ -226,7 +229,7 @@ impl Pattern {
         self.lead_max
     }
 
-    /// Returns how many bytes and classes a match may be made of, each as often as it may stand there.
+    /// Returns how many [`places`] the pattern has.
     pub fn places(&self) -> usize {
         self.places
     }
@@ -353,7 +356,10 @@ fn bounded(hir: &Hir) -> Result<(), PatternFault> {
     }
 }
 
-/// Returns how many bytes and classes a match of a form may be made of, each as often as it may stand there.
+/// Returns how many places a form has for whoever compiles it: one for each byte and class, as often as it may stand there.
+///
+/// What repeats and may be empty leads from each turn to all others, and counts as often as it may stand there, squared; a
+/// class that repeats is counted, not copied.
 pub fn places(hir: &Hir) -> usize {
     match hir.kind() {
         HirKind::Empty | HirKind::Look(_) => 0,
@@ -362,7 +368,12 @@ pub fn places(hir: &Hir) -> usize {
         HirKind::Capture(group) => places(&group.sub),
         HirKind::Repetition(repeat) => {
             let turns = repeat.max.unwrap_or(repeat.min) as usize;
-            places(&repeat.sub).saturating_mul(turns)
+            let sub = places(&repeat.sub);
+            match repeat.sub.properties().minimum_len() {
+                Some(1) if sub == 1 => turns.min(COPIES_MAX),
+                Some(0) => sub.saturating_mul(turns).saturating_mul(turns),
+                _ => sub.saturating_mul(turns),
+            }
         }
         HirKind::Concat(parts) | HirKind::Alternation(parts) => {
             parts.iter().map(places).fold(0, usize::saturating_add)

@@ -111,9 +111,11 @@ pub enum PackProblem {
     EdgeUnseen,
     /// The first stage would take too long to compile.
     #[error(
-        "the first stage has {places} places, {SHAPE_PLACES_MAX} are allowed; give an `anchor` of few words and counts"
+        "`{field}` has {places} places to be looked for, {SHAPE_PLACES_MAX} are allowed; give an `anchor` of fewer words and counts"
     )]
     ShapePlaces {
+        /// The field.
+        field: &'static str,
         /// How many places it tells apart.
         places: usize,
     },

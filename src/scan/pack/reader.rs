@@ -196,6 +196,10 @@ impl<'a> Reader<'a> {
         let pattern = self.pattern(&name, &written.pattern, PackProblem::Pattern);
         let anchor = written.anchor.as_ref().map(|anchor| self.pattern(&name, anchor, PackProblem::Anchor));
         let edges = self.edges(&name, &written, pattern.as_ref());
+        let (field, sought) = match &written.anchor {
+            Some(anchor) => ("anchor", anchor.span()),
+            None => ("pattern", written.pattern.span()),
+        };
         if self.faults.len() > before {
             return None;
         }
@@ -223,7 +227,7 @@ impl<'a> Reader<'a> {
             line: self.line_of(span.start),
         };
         let Some(places) = shape::places_beyond(&detector) else { return Some(detector) };
-        self.faults.push(PackFault::about(&detector, PackProblem::ShapePlaces { places }));
+        self.fault(Some(sought), Some(detector.name), PackProblem::ShapePlaces { field, places });
         None
     }
 

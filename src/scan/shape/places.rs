@@ -37,9 +37,16 @@ mod tests {
         detector.anchor = Some(detector.pattern.clone());
         assert!(beyond(&detector).is_some());
         // What need not be there is cut, and what begins with digits is looked for by that.
-        for pattern in ["key-[0-9a-f]{8,4000}", r"\b[0-9]{3}[a-z]{2100}"] {
+        for pattern in [
+            "key-[0-9a-f]{8,4000}",
+            "key-[0-9a-f]{4000}",
+            r"<secret>[\s\S]{0,4000}</secret>",
+            r"\b[0-9]{3}(?:[a-z][0-9]){1100}",
+        ] {
             assert_eq!(beyond(&fixture::detector("probe", pattern)), None, "{pattern}");
         }
-        assert_eq!(beyond(&fixture::detector("probe", "key-[0-9a-f]{2100}")), Some(2104));
+        for (pattern, places) in [("key-(?:[a-z][0-9]){1100}", 2204), ("x(?:a?b?){0,100}y", 20_002)] {
+            assert_eq!(beyond(&fixture::detector("probe", pattern)), Some(places), "{pattern}");
+        }
     }
 }
