@@ -157,9 +157,13 @@ impl Builder<'_> {
 
     /// Builds the three layers, each with what the ones before it know.
     fn scanned(&self) -> Result<Layers, Vec<Fault>> {
-        let scanner = self.scanner()?;
+        let mut scanner = self.scanner()?;
         let layer3 = self.layer3(&scanner)?;
         let layer2 = self.layer2(&scanner, &layer3)?;
+        // What proving the rules has built; a scanner that runs already keeps what its texts ask for.
+        if let Some(fresh) = Arc::get_mut(&mut scanner) {
+            fresh.forget_built();
+        }
         Ok((scanner, layer3, layer2))
     }
 

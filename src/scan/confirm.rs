@@ -55,6 +55,8 @@ const WORK_PER_LOOK: usize = 16;
 pub struct Confirm {
     /// Built with the first candidate, unless that could fail.
     regex: OnceLock<meta::Regex>,
+    /// Whether it is.
+    is_late: bool,
     /// Whether chance makes no match of it within base64; told with the first one, in either alphabet.
     is_rare: [OnceLock<bool>; 2],
     pattern: Pattern,
@@ -151,12 +153,14 @@ impl Confirm {
         let at_edge = hir.properties().look_set_prefix().contains(Look::WordAscii);
         let opening = Opening::of(hir);
         let one_by_one = matches!(start, Start::Known { .. });
-        let regex = match is_surely_built(hir) {
+        let is_late = is_surely_built(hir);
+        let regex = match is_late {
             true => OnceLock::new(),
             false => OnceLock::from(built(hir, width_max)?),
         };
         Ok(Self {
             regex,
+            is_late,
             is_rare: Default::default(),
             pattern,
             start,
@@ -166,6 +170,13 @@ impl Confirm {
             opening,
             one_by_one,
         })
+    }
+
+    /// Lets go of the regex, if it can be built again.
+    pub fn forget_built(&mut self) {
+        if self.is_late {
+            self.regex = OnceLock::new();
+        }
     }
 
     /// Returns the regex, building it if this is its first use.

@@ -153,6 +153,12 @@ impl Scanner {
         Err(faults)
     }
 
+    /// Lets go of what was built when patterns were asked for the first time: a proof asks for hundreds, whose automata take
+    /// tens of megabytes, and few texts do.
+    pub fn forget_built(&mut self) {
+        self.confirms.iter_mut().for_each(Confirm::forget_built);
+    }
+
     /// Returns the detectors in the order of their ids.
     pub fn detectors(&self) -> &[Detector] {
         &self.detectors

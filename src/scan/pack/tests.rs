@@ -68,6 +68,10 @@ fn a_fault_names_file_line_and_detector() {
         (("why", "why = ' '"), "p.toml:10: one: `why` must not be empty"),
         (("finds", "finds = []"), "p.toml:11: one: `finds` must not be empty"),
         (("anchor", "anchor = 'x?'"), "p.toml:13: one: `anchor` can match nothing at all"),
+        (
+            ("anchor", "anchor = '(?:a|bc){1000}'"),
+            "p.toml:13: one: `anchor` has 3000 places to be looked for, 2048 are allowed",
+        ),
         (("behind", "behind = 'x*'"), "p.toml:13: one: `behind` has a repetition without an upper bound"),
         (
             ("behind", "behind = '[.] '"),
