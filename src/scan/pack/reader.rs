@@ -264,12 +264,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads a member of a closed set.
-    pub(super) fn member<T>(
-        &mut self,
-        name: &str,
-        field: &'static str,
-        written: &Spanned<String>,
-    ) -> Option<T>
+    fn member<T>(&mut self, name: &str, field: &'static str, written: &Spanned<String>) -> Option<T>
     where
         T: FromStr,
         T::Err: fmt::Display,

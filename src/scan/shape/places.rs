@@ -5,11 +5,11 @@ use super::required_prefix;
 use crate::scan::detector::Detector;
 use crate::scan::detector::places;
 
-/// The most places a first stage may tell apart, its counts spelt out: Hyperscan compiles one of thousands for seconds, and
-/// keeps megabytes of it.
+/// The most [`places`] a first stage may have: Hyperscan compiles one of thousands for seconds, and keeps megabytes of it.
 pub const SHAPE_PLACES_MAX: usize = 2048;
 
-/// Returns how many places the first stage of a detector tells apart, where these are more than it may.
+/// Returns how many [`places`] the first stage of a detector has, where these are more than [`SHAPE_PLACES_MAX`]; none for a
+/// beginning, which Hyperscan does not look for.
 pub fn beyond(detector: &Detector) -> Option<usize> {
     let sought = detector.anchor.as_ref().unwrap_or(&detector.pattern);
     let is_beyond = |places: &usize| *places > SHAPE_PLACES_MAX;
