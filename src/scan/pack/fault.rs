@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::io;
+use std::str::FromStr;
 
 use crate::scan::classifier::shelf::ModelFault;
 use crate::scan::classifier::shelf::ModelProblem;
@@ -156,6 +157,19 @@ impl PackFault {
     pub fn about(detector: &Detector, problem: PackProblem) -> Self {
         let Detector { file, line, name, .. } = detector;
         Self { file: file.clone(), line: Some(*line), detector: Some(name.clone()), problem }
+    }
+}
+
+impl PackProblem {
+    /// Reads a member of a closed set.
+    ///
+    /// # Errors
+    /// [`PackProblem::Unknown`] with what is expected.
+    pub(in crate::scan) fn member<T>(field: &'static str, written: &str) -> Result<T, Self>
+    where
+        T: FromStr<Err: fmt::Display>,
+    {
+        written.parse().map_err(|fault: T::Err| Self::Unknown { field, reason: fault.to_string() })
     }
 }
 

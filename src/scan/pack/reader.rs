@@ -266,17 +266,10 @@ impl<'a> Reader<'a> {
     /// Reads a member of a closed set.
     fn member<T>(&mut self, name: &str, field: &'static str, written: &Spanned<String>) -> Option<T>
     where
-        T: FromStr,
-        T::Err: fmt::Display,
+        T: FromStr<Err: fmt::Display>,
     {
-        written.get_ref().parse().map_or_else(
-            |fault: T::Err| {
-                let problem = PackProblem::Unknown { field, reason: fault.to_string() };
-                self.fault(Some(written.span()), Some(name.to_owned()), problem);
-                None
-            },
-            Some,
-        )
+        let read = PackProblem::member(field, written.get_ref());
+        read.map_err(|problem| self.fault(Some(written.span()), Some(name.to_owned()), problem)).ok()
     }
 
     pub(super) fn pattern(
