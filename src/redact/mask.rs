@@ -121,10 +121,15 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Stars all letters and digits but the last four; all of them in a short value.
+/// Stars all letters and digits but the last four; all of them in a short value. A value that is mostly signs, as one in
+/// Morse is, would stay legible.
 fn keep_last_4(value: &[u8]) -> Option<String> {
     let text = std::str::from_utf8(value).ok()?;
     let total = text.chars().filter(|character| character.is_alphanumeric()).count();
+    let written = text.chars().filter(|character| !character.is_whitespace()).count();
+    if total * 2 < written {
+        return None;
+    }
     let kept = if total < KEPT_CHARACTERS_OF { 0 } else { KEPT_CHARACTERS };
     let mut seen = 0;
     let star = |character: char| {
@@ -157,6 +162,8 @@ mod tests {
             ("12-34", "**-**"),
             ("", ""),
             ("äöüäöüäöü", "*****üäöü"),
+            ("....- .---- .----", "[REDACTED:x]"),
+            ("....- 1 .---- 1", "[REDACTED:x]"),
         ];
         for (value, expected) in &cases {
             let masked = masker("t").mask(MaskKind::KeepLast4, "x", value.as_bytes(), None);
