@@ -1,7 +1,7 @@
 //! Names of tools that read alike: a model, or who lets it call them, may take the one for the other.
 //!
-//! Names that are the same but for case, separators, look-alike letters, or digits in the place of letters always are. A
-//! slip of one letter is less: the names of ordinary tools often differ by one, in words that both exist (`get_contact`
+//! Names that are the same but for case, separators, look-alike letters (a capital `I` for an `l`, too), or digits in the
+//! place of letters always are. A slip of one letter is less: the names of ordinary tools often differ by one, in words that both exist (`get_contact`
 //! and `get_contract`), in a plural or a number. It counts where it makes no word of the other: two neighbours change
 //! places, a letter is doubled or is not; else only where the word is said in no definition, and the other's in its own: who
 //! imitates a tool describes what that does.
@@ -45,6 +45,8 @@ struct Name {
     words: Vec<Vec<u8>>,
     /// The same without what parts the words.
     look: Vec<u8>,
+    /// The same with an `l` for each capital `I`.
+    face: Vec<u8>,
 }
 
 /// Tells of each tool whether another one goes by its name, or by one that reads like it.
@@ -61,8 +63,9 @@ pub(super) fn shadowed(tools: &[ToolDefinition<'_>]) -> Vec<bool> {
         tools.iter().zip(&names).map(|(tool, name)| said(tool, name)).collect()
     });
     let spelt = grouped(&names, |name| vec![name.spelt()]);
+    let faced = grouped(&names, |name| vec![name.face.clone()]);
     let near = grouped(&names, Name::rests);
-    for group in spelt.chain(near) {
+    for group in spelt.chain(faced).chain(near) {
         for (nth, one) in group.iter().enumerate() {
             for other in group.iter().skip(nth + 1) {
                 if is_mistaken(&names, [*one, *other], &said) {
@@ -134,8 +137,10 @@ impl Name {
     fn of(name: &str) -> Self {
         let seen = view::canonical(name.as_bytes());
         let bytes = seen.as_ref().map_or(name.as_bytes(), |view| view.bytes());
-        let letters = bytes.iter().filter(|byte| !matches!(byte, b'_' | b'-' | b'.' | b' '));
-        Self { words: words(bytes), look: letters.map(u8::to_ascii_lowercase).collect() }
+        let letters = || bytes.iter().filter(|byte| !matches!(byte, b'_' | b'-' | b'.' | b' '));
+        let face = letters().map(|byte| if *byte == b'I' { b'l' } else { byte.to_ascii_lowercase() });
+        let look = letters().map(u8::to_ascii_lowercase);
+        Self { words: words(bytes), look: look.collect(), face: face.collect() }
     }
 
     /// Returns it with letters for the digits that look like them, and one letter for those that one digit looks like.
@@ -162,6 +167,9 @@ impl Name {
     fn likeness<'n>(&'n self, other: &'n Self) -> Likeness<'n> {
         if self.look == other.look {
             return Likeness::None;
+        }
+        if self.face == other.face {
+            return Likeness::Certain;
         }
         if self.spelt() == other.spelt() {
             let is_of_digits = self.differs_in_digits(other);

@@ -102,6 +102,8 @@ fn a_slip_of_one_letter_shadows_and_ordinary_pairs_do_not() {
         ["get_current_weather", "get_curent_weather"],
         ["read_file", "raed_file"],
         ["transfer_money", "transfer_m0ney"],
+        ["list_files", "Iist_files"],
+        ["send_email", "send_emaiI"],
     ] {
         assert_eq!(told([(one, "{}"), (other, "{}")]), 2, "{one}, {other}");
     }
@@ -124,6 +126,8 @@ fn a_slip_of_one_letter_shadows_and_ordinary_pairs_do_not() {
         ["close_issue", "closed_issue"],
         ["list_class", "list_clas"],
         ["insert_rows", "invert_rows"],
+        ["getItem", "getItems"],
+        ["get_id", "get_Id2"],
     ] {
         assert_eq!(told([(one, "{}"), (other, "{}")]), 0, "{one}, {other}");
     }
