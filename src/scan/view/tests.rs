@@ -50,7 +50,7 @@ fn whole(text: &[u8]) -> Vec<(u8, Range<usize>)> {
 
 #[test]
 fn what_a_reader_sees() {
-    let cases: [(&str, &str); 68] = [
+    let cases: [(&str, &str); 69] = [
         ("plain prose, (nothing) to undo = fine", "(same)"),
         ("100% sure & \\done; 5 %zz &unknown; &", "(same)"),
         ("\x1b[93msk-1\x1b[0m.", "sk-1."),
@@ -81,6 +81,7 @@ fn what_a_reader_sees() {
         ("Ａ１＠", "A1@"),
         ("рassword", "password"),
         ("i\u{301}gnore", "ignore"),
+        ("g\u{489}h\u{20dd}p\u{fe20}_\u{1ab0}1\u{fe0f}\u{20e3}\u{1dc4}", "ghp_1"),
         ("a\u{e0062}c", "ac"),
         ("a\u{e0062}\u{e0063}d", "abcd"),
         ("a\u{e0062}", "a"),
