@@ -3,6 +3,9 @@
 mod base64;
 mod words;
 
+/// The mark that some put before UTF-8: JSON may not have it (RFC 8259, section 8.1), and many parsers pass over it.
+pub const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
 /// The form of a body.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Media {
@@ -148,6 +151,7 @@ impl Media {
     /// Providers parse JSON whatever its label says, so text that begins like JSON is read as JSON
     /// where that succeeds, and bytes labelled opaque are read when they are text.
     pub fn may_be_json(body: &[u8]) -> bool {
+        let body = body.strip_prefix(BYTE_ORDER_MARK).unwrap_or(body);
         matches!(body.trim_ascii_start().first(), Some(b'{' | b'[' | b'"'))
     }
 

@@ -5,10 +5,9 @@ use std::ops::Range;
 use bytes::BytesMut;
 use smallvec::SmallVec;
 
+use crate::llm::media::BYTE_ORDER_MARK;
 use crate::llm::stream::StreamFault;
 use crate::llm::stream::StreamPiece;
-
-const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// Cuts a stream of server-sent events into events.
 ///
@@ -161,7 +160,7 @@ pub fn remarks(text: &[u8]) -> impl Iterator<Item = Range<usize>> + '_ {
 
 /// Tells whether a body begins as events with JSON in them do, whatever it is called; nothing, while it may still.
 pub fn begins(body: &[u8]) -> Option<bool> {
-    let body = body.strip_prefix(b"\xef\xbb\xbf").unwrap_or(body);
+    let body = body.strip_prefix(BYTE_ORDER_MARK).unwrap_or(body);
     // Most are JSON in one line, whose first byte tells.
     let may_begin = |byte: &u8| matches!(byte, b'\r' | b'\n' | b':' | b'd' | b'e' | b'i' | b'r' | b'\xef');
     if !body.first().is_none_or(may_begin) {
@@ -180,7 +179,7 @@ pub fn begins(body: &[u8]) -> Option<bool> {
         let is_field = line.is_empty()
             || [&b":"[..], b"event:", b"id:", b"retry:"].iter().any(|field| line.starts_with(field));
         let may_be = !is_over
-            && [&b"data:"[..], b"event:", b"id:", b"retry:", b"\xef\xbb\xbf"]
+            && [&b"data:"[..], b"event:", b"id:", b"retry:", BYTE_ORDER_MARK]
                 .iter()
                 .any(|it| it.starts_with(line));
         match (is_field, may_be) {

@@ -11,6 +11,7 @@ use crate::llm::array::ArrayParser;
 use crate::llm::eventstream::EventStreamParser;
 use crate::llm::eventstream::Frame;
 use crate::llm::eventstream::FrameFault;
+use crate::llm::media::BYTE_ORDER_MARK;
 use crate::llm::ndjson::NdjsonParser;
 use crate::llm::plain::PlainParser;
 use crate::llm::sse::SseParser;
@@ -21,8 +22,6 @@ pub const PIECE_BYTES_MAX: usize = 16 << 20;
 
 /// How much of a stream is looked at for what it begins with, in bytes: more white space than that begins none.
 const BEGIN_BYTES_MAX: usize = 1024;
-/// The mark that UTF-8 may begin with.
-const MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// How a stream is framed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -269,10 +268,10 @@ impl Framing {
 fn format_begun(begin: &[u8]) -> Option<StreamFormat> {
     let is_short = begin.len() < BEGIN_BYTES_MAX;
     let looked_at = begin.get(..BEGIN_BYTES_MAX).unwrap_or(begin);
-    if is_short && MARK.starts_with(looked_at) {
+    if is_short && BYTE_ORDER_MARK.starts_with(looked_at) {
         return None;
     }
-    match looked_at.strip_prefix(MARK).unwrap_or(looked_at).trim_ascii_start() {
+    match looked_at.strip_prefix(BYTE_ORDER_MARK).unwrap_or(looked_at).trim_ascii_start() {
         [] | [b'{'] if is_short => None,
         [b'[', ..] => Some(StreamFormat::JsonArray),
         [b'{', b'"' | b'}' | b' ' | b'\t', ..] => Some(StreamFormat::Ndjson),

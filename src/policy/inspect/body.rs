@@ -38,6 +38,7 @@ use crate::llm::json::JsonLimits;
 use crate::llm::json::JsonString;
 use crate::llm::json::LongNumber;
 use crate::llm::json::RawCursor;
+use crate::llm::media::BYTE_ORDER_MARK;
 use crate::llm::media::Media;
 use crate::llm::media::MediaFault;
 use crate::llm::multipart;
@@ -138,8 +139,10 @@ fn binary(sheet: &mut Sheet<'_, '_>, body: &[u8]) -> Result<(), Unreadable> {
     words(sheet, body, &Media::Binary, 0)
 }
 
-/// What is text: read as JSON where it is.
+/// What is text: read as JSON where it is, and behind a byte order mark as without one.
 fn words(sheet: &mut Sheet<'_, '_>, body: &[u8], media: &Media, offset: usize) -> Result<(), Unreadable> {
+    let (marked, body) = (body.len(), unmarked(body));
+    let offset = offset + marked - body.len();
     let limit = sheet.inspector.ruleset.limits.max_inspect_bytes;
     if body.len() > limit {
         return Err(Unreadable::TooLarge(limit));
@@ -158,7 +161,8 @@ fn words(sheet: &mut Sheet<'_, '_>, body: &[u8], media: &Media, offset: usize) -
 
 /// Tells whether a text is JSON objects, one a line.
 fn are_lines(text: &[u8], limits: &JsonLimits) -> bool {
-    let mut lines = text.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii).filter(|line| !line.is_empty());
+    let lines = text.split(|byte| *byte == b'\n').map(|line| unmarked(line).trim_ascii());
+    let mut lines = lines.filter(|line| !line.is_empty());
     text.trim_ascii_start().starts_with(b"{")
         && lines.all(|line| line.starts_with(b"{") && json::walk(line, limits).is_ok())
 }
@@ -166,12 +170,18 @@ fn are_lines(text: &[u8], limits: &JsonLimits) -> bool {
 /// Reads JSON texts, one a line, that begin at `offset` of the body.
 fn lines(sheet: &mut Sheet<'_, '_>, text: &[u8], mut offset: usize) -> Result<(), Unreadable> {
     for line in text.split_inclusive(|byte| *byte == b'\n') {
-        if !line.trim_ascii().is_empty() {
-            json(sheet, line, offset)?;
+        let said = unmarked(line);
+        if !said.trim_ascii().is_empty() {
+            json(sheet, said, offset + line.len() - said.len())?;
         }
         offset += line.len();
     }
     Ok(())
+}
+
+/// Returns what is behind a byte order mark: some parsers pass over one before each line.
+fn unmarked(line: &[u8]) -> &[u8] {
+    line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line)
 }
 
 fn multipart(sheet: &mut Sheet<'_, '_>, body: &[u8], boundary: &str) -> Result<(), Unreadable> {

@@ -16,6 +16,7 @@ use crate::llm::json;
 use crate::llm::json::Halves;
 use crate::llm::json::JsonProblem;
 use crate::llm::json::JsonString;
+use crate::llm::stream::StreamFormat;
 use crate::llm::usage::Usage;
 use crate::policy::inspect::Inspector;
 use crate::policy::inspect::Unreadable;
@@ -73,13 +74,17 @@ impl StreamInspector {
         !entry.is_whole && !is_other
     }
 
-    /// Reads one event and feeds its texts; returns the lanes it ends.
+    /// Reads one event and feeds its texts; returns the lanes it ends. NUL is in no text but in one of wide characters, which
+    /// a client may know how to read.
     fn read(
         &mut self,
         inspector: &Inspector<'_>,
         vault: &mut Vault,
         held: &mut Held,
     ) -> Result<SmallVec<[usize; 2]>, Stop> {
+        if self.track.format() != StreamFormat::AmazonEvents && held.piece.raw.contains(&0) {
+            return Err(Unreadable::NotText.into());
+        }
         self.scan_outside(inspector, vault, held)?;
         let payload = held.payload.clone();
         held.is_read = inspector.dialect.is_terminator(&payload);

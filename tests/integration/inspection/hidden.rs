@@ -2,6 +2,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use portcullis::llm::stream::StreamFormat;
 use portcullis::policy::decision::Action;
 use portcullis::policy::inspect::Observation;
 use portcullis::policy::inspect::Unreadable;
@@ -10,6 +11,7 @@ use serde_json::json;
 
 use super::Bench;
 use super::Case;
+use super::End;
 use super::github_token;
 use super::policy_of_all;
 
@@ -43,6 +45,61 @@ fn text_in_wide_characters_is_never_taken_for_text_without_a_match() {
         let judged = bench.declared(Case::request("default", "openai"), &mut bench.vault(), &file, media);
         assert!(matches!(judged.unreadable, Some(Unreadable::NotText)), "{:?}", judged.unreadable);
     }
+}
+
+#[test]
+fn wide_characters_in_a_stream_are_no_text_without_a_match() {
+    let bench = Bench::new(&policy_of_all("all", "block", "fail_mode = \"closed\""));
+    let wide = |text: String| text.encode_utf16().flat_map(u16::to_le_bytes).collect::<Vec<u8>>();
+    let value = wide(format!("use {} so", github_token(&bench)));
+    let events: [(StreamFormat, Vec<u8>); 4] = [
+        (StreamFormat::Sse, [b"data: ", &value[..], b"\n\n"].concat()),
+        (StreamFormat::Sse, [b": ", &value[..], b"\ndata: {}\n\n"].concat()),
+        (StreamFormat::Ndjson, [&value[..], b"\n"].concat()),
+        (StreamFormat::Plain, [b"so ", &value[..], b"\n"].concat()),
+    ];
+    for (format, stream) in events {
+        for size in [1, 5, 4096] {
+            let case = Case::response("all", "generic");
+            let result = bench.stream(case, format, &mut bench.vault(), stream.chunks(size));
+            assert_eq!(result.end, End::Unreadable, "{format:?} in chunks of {size}");
+            assert!(!result.out.contains(&0), "{format:?} in chunks of {size}");
+        }
+    }
+}
+
+/// Parsers pass over the mark, and ours took what stands behind it for prose.
+#[test]
+fn a_byte_order_mark_hides_no_json() {
+    let bench = Bench::new("");
+    let token = github_token(&bench);
+    let (head, rest) = token.split_at(9);
+    let escaped = format!("{head}\\u{:04x}{}", rest.as_bytes()[0], &rest[1..]);
+    let line = json!({ "text": "so" }).to_string();
+    let said = format!("\u{feff}{{\"text\":\"use {escaped} so\"}}");
+    let lines = format!("{line}\n{said}\n");
+    let twice = "\u{feff}{\"messages\":[],\"messages\":[]}";
+    for media in ["", "text/plain", "application/x-www-form-urlencoded", "application/octet-stream"] {
+        let case = |dialect| Case::request("default", dialect);
+        for text in [&said, &lines, &format!("\u{feff}{lines}")] {
+            let judged = bench.declared(case("generic"), &mut bench.vault(), text.as_bytes(), media);
+            assert_eq!(judged.action, Action::Block, "{media}: {text}");
+        }
+        let judged = bench.declared(case("openai"), &mut bench.vault(), twice.as_bytes(), media);
+        assert!(matches!(judged.unreadable, Some(Unreadable::Json(_))), "{media}: {:?}", judged.unreadable);
+    }
+    let file = form(&[("name=\"file\"; filename=\"a.jsonl\"", lines.as_bytes())], "B");
+    let media = "multipart/form-data; boundary=B";
+    let judged = bench.declared(Case::request("default", "openai"), &mut bench.vault(), &file, media);
+    assert_eq!(judged.action, Action::Block);
+    let judged = bench.declared(
+        Case::response("default", "generic"),
+        &mut bench.vault(),
+        said.as_bytes(),
+        "text/plain",
+    );
+    let cleared = String::from_utf8(judged.cleared.expect("it passes").into_bytes().to_vec()).unwrap();
+    assert!(cleared.starts_with("\u{feff}{\"text\":\"use ") && !cleared.contains(&rest[1..]), "{cleared}");
 }
 
 #[test]
