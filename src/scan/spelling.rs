@@ -25,6 +25,7 @@ use crate::scan::view::View;
 
 mod apart;
 mod base85;
+mod bidi;
 mod braille;
 mod code;
 mod columns;
@@ -110,7 +111,8 @@ impl Scanner {
         if !self.spelling_marks()?.of(text)?.is_empty() {
             return Ok(true);
         }
-        if sign::unfilled(text).is_some() || has_table(text) || strings::are_joined(text) {
+        if sign::unfilled(text).is_some() || bidi::is_in(text) || has_table(text) || strings::are_joined(text)
+        {
             return Ok(true);
         }
         match code::readings(text) {
@@ -418,6 +420,7 @@ fn pieces(length: usize) -> impl Iterator<Item = Range<usize>> {
 fn readings(text: &[u8], marks: &Marks) -> Result<Vec<Spelt>, ScanFault> {
     let mut found = code::readings(text)?;
     found.extend(unfilled(text));
+    found.extend(bidi::read(text));
     found.extend(strings::read(text)?);
     for marked in marks.of(text)? {
         found.extend(marked.readings(text));

@@ -11,6 +11,7 @@ use super::deflate;
 use super::excerpt;
 use super::excerpt::Excerpt;
 use super::group;
+use super::group::Row;
 use super::gzip;
 use super::gzip::Budget;
 use super::gzip::Unpacked;
@@ -52,9 +53,7 @@ pub(super) fn readings(text: &[u8]) -> Result<Vec<Spelt>, ScanFault> {
     let regions = regions(text);
     base85::read(text, &regions, &mut found);
     let rows = group::rows(text, &regions);
-    let mut packed = unpacked([(text, None)].into_iter())?;
-    packed
-        .extend(unpacked(rows.iter().flat_map(|row| row.variants().map(|signs| (signs, Some(row.run())))))?);
+    let mut packed = unpacked(text, &rows)?;
     packed.sort_by_key(|(spelling, _)| *spelling);
     packed.into_iter().for_each(|(spelling, it)| add(spelling, it.bytes, it.run, &mut found));
     found.extend(group::said(&rows));
@@ -101,20 +100,35 @@ fn is_dense(window: &[u8; WINDOW_BYTES]) -> bool {
     pairs >= DENSE_PAIRS_MIN
 }
 
-/// Returns what is packed into the base64 of texts, each with where it stands if its own offsets do not tell.
-fn unpacked<'t>(
-    texts: impl Iterator<Item = (&'t [u8], Option<Range<usize>>)>,
-) -> Result<Vec<(Spelling, Unpacked)>, ScanFault> {
-    let (mut files, mut streams) = (Budget::default(), Budget::default());
-    let mut found = Vec::new();
-    for (text, run) in texts {
-        let placed = |it: Unpacked| Unpacked { run: run.clone().unwrap_or(it.run), ..it };
-        let files = gzip::files(text, &mut files)?;
-        found.extend(files.into_iter().map(|file| (Spelling::Gzip, placed(file))));
-        let streams = deflate::streams(text, &mut streams)?;
-        found.extend(streams.into_iter().map(|stream| (Spelling::Deflate, placed(stream))));
+/// Returns what is packed into the base64 of a text and of its rows: of what says the same from the same place on, what takes
+/// least of the text.
+fn unpacked(text: &[u8], rows: &[Row]) -> Result<Vec<(Spelling, Unpacked)>, ScanFault> {
+    let mut found = unpacked_of(text, &mut Default::default())?;
+    let mut budgets = Default::default();
+    for row in rows {
+        for (from, signs) in row.variants() {
+            for (spelling, packed) in unpacked_of(signs, &mut budgets)? {
+                let run = row.source(packed.run.start + from..packed.run.end + from);
+                let is_same = |(other, known): &(Spelling, Unpacked)| {
+                    (*other, known.run.start, &known.bytes) == (spelling, run.start, &packed.bytes)
+                };
+                if !found.iter().any(is_same) {
+                    found.push((spelling, Unpacked { run, ..packed }));
+                }
+            }
+        }
     }
     Ok(found)
+}
+
+/// Returns what is packed into the base64 of a text; each kind has a budget.
+fn unpacked_of(
+    text: &[u8],
+    [files, streams]: &mut [Budget; 2],
+) -> Result<Vec<(Spelling, Unpacked)>, ScanFault> {
+    let files = gzip::files(text, files)?.into_iter().map(|file| (Spelling::Gzip, file));
+    let streams = deflate::streams(text, streams)?.into_iter().map(|stream| (Spelling::Deflate, stream));
+    Ok(files.chain(streams).collect())
 }
 
 /// Makes one reading of the stretches in one code, each on a line, so that their number does not matter.

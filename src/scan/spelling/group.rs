@@ -178,7 +178,7 @@ fn end_of(text: &[u8], piece: &Range<usize>) -> Option<Range<usize>> {
 
 impl Row {
     /// Returns where the row stands.
-    pub(super) fn run(&self) -> Range<usize> {
+    fn run(&self) -> Range<usize> {
         let start = self.groups.first().map_or(0, |first| first.start);
         start..self.groups.last().map_or(start, |last| last.end)
     }
@@ -217,10 +217,23 @@ impl Row {
         }
     }
 
-    /// Returns the signs, and those behind the head if there is one.
-    pub(super) fn variants(&self) -> impl Iterator<Item = &[u8]> {
-        let without = self.signs.get(self.head..).filter(|_| self.head > 0);
-        std::iter::once(&*self.signs).chain(without)
+    /// Returns what may be the signs of the code, each with where it begins among those of the row: without the words that
+    /// may stand before and behind it, without either, and all of it.
+    pub(super) fn variants(&self) -> impl Iterator<Item = (usize, &[u8])> {
+        let whole = 0..self.signs.len();
+        let ranges = [whole.end - self.tail, whole.end].map(|end| [self.head..end, 0..end]);
+        let mut tried = Vec::new();
+        ranges.into_iter().flatten().filter_map(move |range| {
+            let is_new = !tried.contains(&range);
+            tried.push(range.clone());
+            self.signs.get(range.clone()).filter(|_| is_new).map(|signs| (range.start, signs))
+        })
+    }
+
+    /// Returns where some signs stand.
+    pub(super) fn source(&self, signs: Range<usize>) -> Range<usize> {
+        let end = signs.end.checked_sub(1).map_or(0, |last| self.place(last) + 1);
+        self.place(signs.start)..end
     }
 
     /// Returns where the first of a few signs may stand that are bytes together, from a sign on: there, or behind the head

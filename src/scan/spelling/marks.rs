@@ -250,7 +250,7 @@ fn rewritten(spelling: Spelling, near: &View, way: impl FnOnce(&[u8]) -> Vec<u8>
 }
 
 /// Returns what is near a mark from its other end.
-fn turned(near: View) -> Spelt {
+pub(super) fn turned(near: View) -> Spelt {
     let whole = same(Spelling::Reversed, letters::reversed(near.bytes()));
     Spelt { origin: Origin::Reversed(near), ..whole }
 }

@@ -41,10 +41,10 @@ impl Spelt {
     /// Returns how far the reading is trusted.
     pub(super) fn trust(&self) -> Trust {
         match self.spelling {
+            _ if self.is_bare => Trust::Proven,
             Spelling::Caesar | Spelling::Reversed => Trust::Keys,
             Spelling::Leet => Trust::Orders,
             Spelling::Spaced | Spelling::Morse => Trust::Proven,
-            _ if self.is_bare => Trust::Proven,
             Spelling::Base32
             | Spelling::Ascii85
             | Spelling::QuotedPrintable

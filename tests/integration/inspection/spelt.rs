@@ -215,6 +215,22 @@ fn a_key_is_found_however_its_letters_are_escaped() {
     }
 }
 
+/// Readers see what is behind an override of its direction from its other end.
+#[test]
+fn a_value_behind_an_override_of_its_direction_is_masked_alone() {
+    let bench = Bench::new("");
+    for value in ["4539578763621486", "DE89370400440532013000", "4539 5787 6362 1486"] {
+        let turned: String = value.chars().rev().collect();
+        for text in [format!("It is \u{202e}{turned}\u{202c} so"), format!("It is \u{202e}{turned}\nso")] {
+            let (action, sent) = judged(&bench, &text);
+            assert_eq!(action, Action::Redact, "{text}");
+            assert!(!sent.contains(&turned[2..12]) && sent.contains("It is "), "{sent}");
+            assert!(sent.contains(" so") || sent.contains("\\nso"), "{sent}");
+        }
+    }
+    assert_eq!(judged(&bench, "It is \u{202e}1234567812345678\u{202c} so").0, Action::Allow);
+}
+
 #[test]
 fn a_key_is_found_in_turned_letters() {
     let bench = Bench::new("");
