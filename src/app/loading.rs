@@ -19,10 +19,8 @@ use crate::config::ConfigFault;
 use crate::config::PluginsConfig;
 use crate::config::Sources;
 use crate::config::file;
-use crate::config::provision;
 use crate::config::provision::provider_key_faults;
 use crate::config::provision::sink_secret_faults;
-use crate::document::Document;
 use crate::document::Fault;
 use crate::policy::build::DialectFiles;
 use crate::policy::build::Loading;
@@ -51,17 +49,18 @@ pub(super) fn loading(config: &Config, sources: &Sources, agents: Arc<NamedFiles
     let (of_detectors, of_rules) = (Arc::clone(&packs), Arc::clone(&packs));
     Loading {
         document: Box::new(move || {
+            // What is refused is told whole: what building it would find does not wait for the rest to be mended.
+            let whole = |found| checked(&running, &sources).err().unwrap_or(found);
+            let written = sources.written().map_err(whole)?;
             // The whole file is read, so that a fault in what needs a restart is told now, not then.
-            let written = sources.written()?;
             let read = Config::read_and_try(written.document.clone(), |config| {
                 let mut faults = provider_key_faults(config);
                 faults.extend(sink_secret_faults(config));
                 faults.extend(agents.faults(config));
                 faults
             });
-            // What is refused is told whole: what building it would find does not wait for the rest to be mended.
-            let read = read.or_else(|_| checked(written.document.clone(), &running, &sources));
-            read.map(|_| written)
+            read.map_err(whole)?;
+            Ok(written)
         }),
         defaults: file::defaults(),
         sample_provider,
@@ -125,14 +124,9 @@ impl Packs {
     }
 }
 
-/// Reads a document as a check of it does, with the packs of the running process: others need a restart.
-fn checked(document: Document, plugins: &PluginsConfig, sources: &Sources) -> Result<Config, Vec<Fault>> {
-    Config::read_and_try(document, |config| {
-        let config = Config { plugins: plugins.clone(), ..config.clone() };
-        let mut found = provision::faults(&config);
-        found.extend(faults(&config, sources));
-        found
-    })
+/// Reads sources as a check of them does, with the packs of the running process: others need a restart.
+fn checked(plugins: &PluginsConfig, sources: &Sources) -> Result<Config, Vec<Fault>> {
+    sources.check(|config| faults(&Config { plugins: plugins.clone(), ..config.clone() }, sources))
 }
 
 /// Returns everything that is wrong with the rules of a configuration.
@@ -235,10 +229,12 @@ mod tests {
         for (text, pack, found) in [
             (unknown.as_str(), None, "policies.default.detectors.kee: there is no such detector"),
             (structural, Some("[pack]\nname = 3\n"), "detectors/own.toml"),
+            ("[proxy\n", Some("[pack\n"), "gateway.toml:"),
         ] {
             let [reloaded, checked] = told(text, pack);
             assert_eq!(reloaded, checked);
-            for wanted in ["limits.scan_ms", found] {
+            let is_read = text.starts_with(structural);
+            for wanted in [found].into_iter().chain(is_read.then_some("limits.scan_ms")) {
                 assert!(reloaded.iter().any(|line| line.contains(wanted)), "{wanted} in {reloaded:?}");
             }
         }

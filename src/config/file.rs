@@ -39,20 +39,33 @@ pub fn defaults() -> Document {
     Stack::of_defaults().document
 }
 
-/// Returns what some sources say over the defaults, and the digest of what they say themselves of the rules.
-pub(super) fn written(sources: &Sources) -> Result<Written, Vec<ConfigFault>> {
+/// What some sources say over the defaults, as far as they can be read.
+pub(super) struct Tried {
+    /// All of it, but for what is faulty, and the digest of what they say themselves of the rules; `None`: too much of it is
+    /// missing for anything to be told of the rest.
+    pub(super) written: Option<Written>,
+    /// What cannot be read.
+    pub(super) faults: Vec<ConfigFault>,
+}
+
+/// Reads what some sources say, as far as that goes: more faults may be found in it.
+pub(super) fn tried(sources: &Sources) -> Tried {
     let mut stack = Stack::of_defaults();
     if let Some(folder) = sources.policies_folder() {
         stack.lay_policies(&folder);
     }
     if let Some(file) = &sources.file {
         let layer = read(file).and_then(|text| toml::parse(&text, &file.display().to_string()));
+        stack.is_partial |= layer.is_err();
         stack.lay_own("file", layer);
     }
     let overridden = sources.environment.overlay(&mut stack.document);
     stack.note_own("environment", sources.environment.of_sections(&RELOADABLE_KEYS));
-    stack.faults.extend(overridden.err().into_iter().flatten());
-    if stack.faults.is_empty() { Ok(stack.written()) } else { Err(stack.faults) }
+    let mut faults = overridden.err().unwrap_or_default();
+    // The member that a variable names may stand in what cannot be read.
+    faults.retain(|fault| !stack.is_partial || !matches!(fault.problem, Problem::Unknown { .. }));
+    stack.faults.extend(faults);
+    stack.tried()
 }
 
 struct Stack {
@@ -60,11 +73,14 @@ struct Stack {
     /// What each of the deployment's own layers says of the rules, as it is written.
     own: Map<String, Value>,
     faults: Vec<ConfigFault>,
+    /// Whether names are missing that others may lead to.
+    is_partial: bool,
 }
 
 impl Stack {
     fn of_defaults() -> Self {
-        let mut stack = Self { document: Document::default(), own: Map::new(), faults: Vec::new() };
+        let mut stack =
+            Self { document: Document::default(), own: Map::new(), faults: Vec::new(), is_partial: false };
         stack.lay(toml::parse(GATEWAY_TOML, "embedded conf/gateway.toml"));
         for (name, text) in POLICIES {
             let source = format!("embedded conf/policies/{name}.toml");
@@ -73,9 +89,10 @@ impl Stack {
         stack
     }
 
-    fn written(self) -> Written {
+    fn tried(self) -> Tried {
         let own = Document::from_json(Value::Object(self.own), None).unwrap_or_default();
-        Written { document: self.document, own_etag: own.etag() }
+        let written = Written { document: self.document, own_etag: own.etag() };
+        Tried { written: (!self.is_partial).then_some(written), faults: self.faults }
     }
 
     /// Lays a layer of the deployment's own. It is noted before it is read any further: how a release reads it must not
@@ -109,7 +126,10 @@ impl Stack {
         let entries = match std::fs::read_dir(folder) {
             Ok(entries) => entries,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return,
-            Err(error) => return self.faults.push(unreadable(folder, &error)),
+            Err(error) => {
+                self.is_partial = true;
+                return self.faults.push(unreadable(folder, &error));
+            }
         };
         let paths = entries.filter_map(Result::ok).map(|entry| entry.path());
         let mut paths: Vec<_> = paths.filter(|path| is_policy(path)).collect();
@@ -118,6 +138,10 @@ impl Stack {
         for path in paths {
             let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
             let policy = read_regular(&path).and_then(|text| toml::parse(&text, &path.display().to_string()));
+            if policy.is_err() {
+                // There is a policy of that name all the same, and what leads to it leads somewhere.
+                self.lay(Ok(Document::default().nested(&["policies", &name])));
+            }
             let policy = policy.map(|policy| policy.nested(&["policies", &name]));
             self.lay_own(&format!("policies/{name}"), policy);
         }
@@ -169,4 +193,76 @@ fn unreadable(path: &Path, error: &std::io::Error) -> ConfigFault {
 fn fault_of(path: &Path, problem: Problem) -> ConfigFault {
     let place = Place { source: path.display().to_string().into(), line: None, column: None };
     ConfigFault { place: Some(place), key: String::new(), problem }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use crate::config::env::Environment;
+    use crate::config::env::PREFIX;
+
+    use super::*;
+
+    /// Returns what a check tells of a file, of policies beside it and of variables, each without its folder.
+    fn told(file: &str, policies: &[(&str, &str)], variables: &[(&str, &str)]) -> Vec<String> {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("gateway.toml"), file).unwrap();
+        fs::create_dir(folder.path().join("policies")).unwrap();
+        for (name, text) in policies {
+            fs::write(folder.path().join("policies").join(name), text).unwrap();
+        }
+        let variables =
+            variables.iter().map(|(name, value)| (format!("{PREFIX}{name}"), (*value).to_owned()));
+        let environment = Environment::of(variables);
+        let sources =
+            Sources { file: Some(folder.path().join("gateway.toml")), environment, ..Sources::default() };
+        let faults = sources.check(|_| Vec::new()).err().unwrap_or_default();
+        let root = format!("{}/", folder.path().display());
+        faults.iter().map(|fault| fault.to_string().replace(&root, "")).collect()
+    }
+
+    #[track_caller]
+    fn check(told: Vec<String>, expected: &[&str]) {
+        let is_as_expected = |(told, expected): (&String, &&str)| told.starts_with(expected);
+        assert_eq!(told.len(), expected.len(), "{told:?}");
+        assert!(told.iter().zip(expected).all(is_as_expected), "{told:?}");
+    }
+
+    #[test]
+    fn a_variable_that_leads_nowhere_hides_no_fault() {
+        let variables = [("ROUTES__NOPE__UPSTREAM", "http://x"), ("PROXY__H2", "maybe")];
+        check(
+            told("[proxy]\nlisen = \"x\"\n", &[], &variables),
+            &[
+                "gateway.toml:2:1: proxy.lisen: unknown key",
+                "PORTCULLIS__PROXY__H2: proxy.h2: expected true or false",
+                "PORTCULLIS__ROUTES__NOPE__UPSTREAM: there is no such member",
+            ],
+        );
+    }
+
+    #[test]
+    fn a_policy_that_cannot_be_read_hides_no_fault_and_makes_none() {
+        let route = "[[routes]]\nname = \"a\"\nupstream = \"http://127.0.0.1:1\"\npolicy = \"a\"\n";
+        let policies = [("a.toml", "[detectors\n"), ("b.toml", "shadow = \"a\"\nfail_mod = 1\n")];
+        check(
+            told(&format!("{route}[proxy]\nlisen = \"x\"\n"), &policies, &[]),
+            &[
+                "gateway.toml:6:1: proxy.lisen: unknown key",
+                "policies/a.toml:1:",
+                "policies/b.toml:2:1: policies.b.fail_mod: unknown key",
+            ],
+        );
+    }
+
+    /// It may have had what others name.
+    #[test]
+    fn of_what_leads_into_a_file_that_cannot_be_read_nothing_is_told() {
+        let variables = [("ROUTES__OWN__UPSTREAM", "http://x"), ("STORE__PATH__X", "x")];
+        check(
+            told("[proxy\n", &[("b.toml", "shadow = \"own\"\n")], &variables),
+            &["gateway.toml:1:", "PORTCULLIS__STORE__PATH__X: expected the name of a key"],
+        );
+    }
 }

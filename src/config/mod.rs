@@ -25,6 +25,7 @@ use crate::access::sso::SsoConfig;
 use crate::admin::config::AdminConfig;
 use crate::cluster::config::RedisConfig;
 use crate::config::env::Environment;
+use crate::config::file::Tried;
 use crate::document::Document;
 use crate::document::Problem;
 use crate::document::section;
@@ -101,22 +102,14 @@ pub struct Sources {
 }
 
 impl Sources {
-    /// Reads and lays over each other all that these sources say.
+    /// Reads and lays over each other all that these sources say, and tells what of the rules is the deployment's own.
     ///
     /// # Errors
     ///
     /// Every file that cannot be read, every syntax error and every variable that fits no key.
-    pub fn document(&self) -> Result<Document, Vec<ConfigFault>> {
-        self.written().map(|written| written.document)
-    }
-
-    /// Does the same, and tells what of the rules is the deployment's own.
-    ///
-    /// # Errors
-    ///
-    /// As [`Sources::document`].
     pub fn written(&self) -> Result<Written, Vec<ConfigFault>> {
-        file::written(self)
+        let Tried { written, faults } = file::tried(self);
+        written.filter(|_| faults.is_empty()).ok_or(faults)
     }
 
     /// Returns the configuration that these sources describe.
@@ -125,7 +118,7 @@ impl Sources {
     ///
     /// All faults.
     pub fn load(&self) -> Result<Config, Vec<ConfigFault>> {
-        Config::read(self.document()?)
+        self.read_and_try(|_| Vec::new())
     }
 
     /// Returns the configuration after trying all it names: certificates are read, and `build`
@@ -135,11 +128,28 @@ impl Sources {
     ///
     /// All faults.
     pub fn check(&self, build: impl FnOnce(&Config) -> Vec<ConfigFault>) -> Result<Config, Vec<ConfigFault>> {
-        Config::read_and_try(self.document()?, |config| {
+        self.read_and_try(|config| {
             let mut faults = provision::faults(config);
             faults.extend(build(config));
             faults
         })
+    }
+
+    /// Reads all that can be read and lets `more` look for further faults: what cannot be read hides none of the rest.
+    fn read_and_try(
+        &self,
+        more: impl FnOnce(&Config) -> Vec<ConfigFault>,
+    ) -> Result<Config, Vec<ConfigFault>> {
+        let Tried { written, mut faults } = file::tried(self);
+        let read = written.map(|written| Config::read_and_try(written.document, more));
+        match read {
+            Some(read) if faults.is_empty() => read,
+            read => {
+                faults.extend(read.and_then(Result::err).into_iter().flatten());
+                ConfigFault::sort(&mut faults);
+                Err(faults)
+            }
+        }
     }
 
     /// Returns the folder of policies beside the operator's file.

@@ -51,7 +51,8 @@ pub fn yaml(bytes: &[u8]) {
 fn laid_over_the_defaults(bytes: &[u8], keys: &[&str]) {
     static DEFAULTS: OnceLock<Document> = OnceLock::new();
     let Ok(text) = std::str::from_utf8(bytes) else { return };
-    let defaults = DEFAULTS.get_or_init(|| Sources::default().document().expect("the defaults are sound"));
+    let defaults =
+        DEFAULTS.get_or_init(|| Sources::default().written().expect("the defaults are sound").document);
     let layer = match toml::parse(text, "fuzz.toml") {
         Ok(layer) => layer.nested(keys),
         Err(faults) => return say(&faults),
