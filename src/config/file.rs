@@ -265,4 +265,19 @@ mod tests {
             &["gateway.toml:1:", "PORTCULLIS__STORE__PATH__X: expected the name of a key"],
         );
     }
+
+    #[test]
+    fn a_shadow_that_leads_back_is_a_fault() {
+        let policies = [
+            ("a.toml", "shadow = \"b\"\n"),
+            ("b.toml", "shadow = \"c\"\n"),
+            ("c.toml", "shadow = \"b\"\n"),
+            ("d.toml", "shadow = \"d\"\n"),
+            ("e.toml", "shadow = \"strict\"\n"),
+        ];
+        let of =
+            |id: &str| format!("policies/{id}.toml:1:1: policies.{id}.shadow: leads back to this policy");
+        let expected = ["b", "c", "d"].map(of);
+        check(told("", &policies, &[]), &expected.each_ref().map(String::as_str));
+    }
 }

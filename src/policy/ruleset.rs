@@ -357,19 +357,26 @@ fn read_policies(root: &mut Section<'_>) -> BTreeMap<PolicyId, PolicyFile> {
         match name.parse::<PolicyId>() {
             Ok(id) => {
                 let policy = PolicyFile::read(id.clone(), &mut inner);
-                shadows.push((policy.shadow.clone(), inner));
+                shadows.extend(policy.shadow.clone().map(|shadow| (id.clone(), shadow, inner)));
                 policies.insert(id, policy);
             }
             Err(error) => inner.invalid("", error.to_string(), None),
         }
     }
-    for (shadow, inner) in shadows {
-        let unknown = shadow.filter(|shadow| !policies.contains_key(shadow));
-        if let Some(shadow) = unknown {
+    for (id, shadow, inner) in shadows {
+        if !policies.contains_key(&shadow) {
             inner.fault("shadow", unknown_policy(&shadow, &policies));
+        } else if is_own_shadow(&id, &policies) {
+            inner.invalid("shadow", "leads back to this policy: beside it another one decides", None);
         }
     }
     policies
+}
+
+/// Tells whether who goes from a policy to its shadow, and on, comes back to it.
+fn is_own_shadow(id: &PolicyId, policies: &BTreeMap<PolicyId, PolicyFile>) -> bool {
+    let next = |id: &PolicyId| policies.get(id)?.shadow.as_ref();
+    std::iter::successors(next(id), |id| next(id)).take(policies.len()).any(|shadow| shadow == id)
 }
 
 fn read_routes(root: &mut Section<'_>, policies: &BTreeMap<PolicyId, PolicyFile>) -> Vec<Route> {
