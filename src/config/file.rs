@@ -280,4 +280,15 @@ mod tests {
         let expected = ["b", "c", "d"].map(of);
         check(told("", &policies, &[]), &expected.each_ref().map(String::as_str));
     }
+
+    #[test]
+    fn what_a_route_for_agents_misses_is_told_where_somebody_wrote_for_it() {
+        let route = "[[routes]]\nname = \"a\"\nupstream = \"http://h\"\nauth = \"a2a\"\n";
+        let places = |text: &str| -> Vec<String> {
+            let missing = told(text, &[], &[]).into_iter().filter(|fault| fault.ends_with(": missing"));
+            missing.map(|fault| fault.rsplit_once(": a2a.").unwrap().0.to_owned()).collect()
+        };
+        assert_eq!(places(route), ["gateway.toml:4:1"; 2]);
+        assert_eq!(places(&format!("{route}[a2a]\ntrust = \"observe\"\n")), ["gateway.toml:5:2"; 2]);
+    }
 }

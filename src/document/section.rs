@@ -13,6 +13,7 @@ use serde_json::Value;
 
 use crate::document::Document;
 use crate::document::Fault;
+use crate::document::Place;
 use crate::document::Places;
 use crate::document::Problem;
 use crate::document::fault::nearest;
@@ -246,6 +247,16 @@ impl<'a> Section<'a> {
         }
         let place = self.places.of(&path).cloned();
         self.faults.borrow_mut().push(Fault { place, key: path, problem });
+    }
+
+    /// Reports that a key is missing which another one asks for, given by its path. Where nobody wrote this table beside
+    /// that key, its place is told: whoever reads of it wrote that.
+    pub fn missing_for(&self, key: &str, path: &str) {
+        let key = child(&self.path, key);
+        let [own, asking] = [self.places.of(&key), self.places.of(path)];
+        let is_beside = |own: &&Place| asking.is_none_or(|asking| own.source == asking.source);
+        let place = own.filter(is_beside).or(asking).cloned();
+        self.faults.borrow_mut().push(Fault { place, key, problem: Problem::Missing });
     }
 
     /// Reports every key that nobody asked for.

@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use crate::document::Problem;
 use crate::document::section::Section;
 use crate::error::UnknownSetting;
 use crate::policy::limits::TierLimit;
@@ -63,8 +62,8 @@ pub struct A2aSettings {
 }
 
 impl A2aSettings {
-    /// Reads `[a2a]`; `is_needed` where a route rests on it.
-    pub fn read(section: &mut Section<'_>, is_needed: bool) -> Self {
+    /// Reads `[a2a]`; `needed_by` is the path of the key of a route that rests on it.
+    pub fn read(section: &mut Section<'_>, needed_by: Option<&str>) -> Self {
         let replay_window_s = section.number_maybe("replay_window_s", 0..=REPLAY_WINDOW_S_MAX).unwrap_or(0);
         let tiers = section.named("tiers").into_iter();
         let settings = Self {
@@ -82,11 +81,10 @@ impl A2aSettings {
         if settings.client_crl.is_some() && settings.client_ca.is_none() {
             section.invalid("client_crl", "counts only with a client_ca", None);
         }
-        if is_needed && settings.client_ca.is_none() {
-            section.fault("client_ca", Problem::Missing);
-        }
-        if is_needed && settings.capabilities.is_none() {
-            section.fault("capabilities", Problem::Missing);
+        for (key, path) in [("client_ca", &settings.client_ca), ("capabilities", &settings.capabilities)] {
+            if let (None, Some(asking)) = (path, needed_by) {
+                section.missing_for(key, asking);
+            }
         }
         section.finish();
         settings

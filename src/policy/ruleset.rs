@@ -325,11 +325,11 @@ impl RulesFile {
     pub fn read(root: &mut Section<'_>) -> Self {
         let limits = Limits::read(&mut root.section("limits"));
         let policies = read_policies(root);
-        let routes = read_routes(root, &policies);
+        let (routes, for_agents) = read_routes(root, &policies);
         let mut detectors = root.section("detectors");
         let disabled = detectors.texts("disabled").into_iter().map(str::to_owned).collect();
         detectors.finish();
-        let a2a = A2aSettings::read(&mut root.section("a2a"), routes.iter().any(Route::is_for_agents));
+        let a2a = A2aSettings::read(&mut root.section("a2a"), for_agents.as_deref());
         Self { routes, policies, limits, a2a, disabled }
     }
 }
@@ -379,18 +379,25 @@ fn is_own_shadow(id: &PolicyId, policies: &BTreeMap<PolicyId, PolicyFile>) -> bo
     std::iter::successors(next(id), |id| next(id)).take(policies.len()).any(|shadow| shadow == id)
 }
 
-fn read_routes(root: &mut Section<'_>, policies: &BTreeMap<PolicyId, PolicyFile>) -> Vec<Route> {
+/// Reads the routes, and the path of the key that makes the first of those for agents one.
+fn read_routes(
+    root: &mut Section<'_>,
+    policies: &BTreeMap<PolicyId, PolicyFile>,
+) -> (Vec<Route>, Option<String>) {
     let sections = root.list("routes");
     if sections.len() > ROUTES_MAX {
         root.invalid("routes", format!("expected {ROUTES_MAX} routes at most"), None);
-        return Vec::new();
+        return (Vec::new(), None);
     }
     let mut names: BTreeMap<String, String> = BTreeMap::new();
     let mut ways: BTreeMap<(Option<String>, String), String> = BTreeMap::new();
-    let mut routes = Vec::new();
+    let (mut routes, mut for_agents) = (Vec::new(), None);
     for mut section in sections {
         let route = Route::read(&mut section);
         let path = section.path().to_owned();
+        if route.is_for_agents() {
+            for_agents.get_or_insert_with(|| format!("{path}.auth"));
+        }
         if let Some(other) = names.insert(route.name.clone(), path.clone()).filter(|_| !route.name.is_empty())
         {
             section.fault("name", Problem::Taken { other });
@@ -403,7 +410,7 @@ fn read_routes(root: &mut Section<'_>, policies: &BTreeMap<PolicyId, PolicyFile>
         }
         routes.push(route);
     }
-    order_routes(routes)
+    (order_routes(routes), for_agents)
 }
 
 /// Returns what policies need to know of all that can be found, in the order of its identifiers.
