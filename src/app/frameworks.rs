@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use pingora::server::Server;
 
+use super::loading::located;
 use super::task::task;
 use crate::config::ConfigFault;
 use crate::document::Fault;
@@ -24,7 +25,7 @@ pub(super) fn load(plugins: &Path) -> Result<Frameworks, Vec<ConfigFault>> {
     let frameworks = framework::read(&files).map_err(|found| faults.extend(found));
     match frameworks {
         Ok(frameworks) if faults.is_empty() => Ok(frameworks),
-        _ => Err(faults),
+        _ => Err(faults.into_iter().map(|fault| located(fault, plugins)).collect()),
     }
 }
 

@@ -1,5 +1,6 @@
 //! Where the parts of a ruleset come from, and how packs are proven before they count.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::path::Path;
 use std::path::PathBuf;
@@ -22,19 +23,23 @@ use crate::config::file;
 use crate::config::provision::provider_key_faults;
 use crate::config::provision::sink_secret_faults;
 use crate::document::Fault;
+use crate::document::Place;
+use crate::policy::build::DIALECTS_FOLDER;
 use crate::policy::build::DialectFiles;
 use crate::policy::build::Loading;
 use crate::policy::build::try_build;
 use crate::scan::detector::Detector;
 use crate::scan::pack;
+use crate::scan::pack::PackFault;
 use crate::scan::pack::PluginFiles;
 use crate::scan::proof;
+use crate::scan::proof::ProofFault;
+use crate::scan::proof::ProofProblem;
 use crate::scan::rule;
 use crate::scan::rule::Rules;
 use crate::scan::scanner::Scanner;
 use crate::scan::threat::DetectorId;
 
-const DIALECTS: &str = "dialects";
 /// The most dialect files of an overlay.
 const DIALECT_FILES_MAX: usize = 256;
 
@@ -44,6 +49,7 @@ pub(super) fn loading(config: &Config, sources: &Sources, agents: Arc<NamedFiles
     let (sources, plugins, sample_provider) =
         (sources.clone(), config.plugins.path.clone(), sources.sample_provider);
     let (overlay, rules, models) = (plugins.clone(), plugins.clone(), plugins.clone());
+    let (of_texts, root) = (plugins.clone(), plugins.clone());
     let running = PluginsConfig { path: plugins.clone(), compiled_path: Some(config.compiled_path()) };
     let packs = Arc::new(Packs { plugins, last: Mutex::default() });
     let (of_detectors, of_rules) = (Arc::clone(&packs), Arc::clone(&packs));
@@ -85,6 +91,8 @@ pub(super) fn loading(config: &Config, sources: &Sources, agents: Arc<NamedFiles
             if builtin { Vec::new() } else { prove_rules(rules, scanner) }
         }),
         sinks: Box::new(forwarding::faults),
+        texts: Box::new(move || texts(&of_texts)),
+        located: Box::new(move |fault| located(fault, &root)),
         built: Box::new(memory::give_back),
     }
 }
@@ -100,17 +108,18 @@ struct Packs {
 
 impl Packs {
     fn load(&self) -> Result<Arc<Vec<Detector>>, Vec<Fault>> {
-        let told = |faults: Vec<_>| faults.into_iter().map(Fault::from).collect::<Vec<_>>();
-        let (files, unreadable) = pack::read_dir(&self.plugins);
-        if !unreadable.is_empty() {
-            // All that is wrong is told at once.
-            return pack::load_dir(&self.plugins).map(Arc::new).map_err(told);
-        }
+        let (files, mut faults) = pack::read_dir(&self.plugins);
         let mut last = self.last.lock();
-        if let Some((_, detectors)) = last.as_ref().filter(|(known, _)| *known == files) {
+        if let Some((_, detectors)) = last.as_ref().filter(|(known, _)| faults.is_empty() && *known == files)
+        {
             return Ok(Arc::clone(detectors));
         }
-        let detectors = Arc::new(pack::parse_all(&files).map_err(told)?);
+        let (detectors, found) = pack::tried(&files);
+        faults.extend(found);
+        if !faults.is_empty() {
+            return Err(told_with_proofs(faults, &detectors));
+        }
+        let detectors = Arc::new(detectors);
         *last = Some((files, Arc::clone(&detectors)));
         Ok(detectors)
     }
@@ -141,30 +150,74 @@ pub fn faults(config: &Config, sources: &Sources) -> Vec<ConfigFault> {
 /// Proves every detector that is not built in, in one piece and in a stream cut at every place.
 /// The built-in ones are proven when the binary is tested; what they find does not depend on others.
 fn prove(scanner: &Scanner) -> Vec<Fault> {
-    let mut faults = Vec::new();
-    let own = own_detectors(scanner);
-    if own.is_empty() {
-        return faults;
+    match proofs(scanner.detectors()) {
+        Ok(found) => found.into_iter().map(Fault::from).collect(),
+        Err(found) => found.into_iter().map(Fault::from).collect(),
     }
-    match Scanner::compile(own) {
-        Ok(scanner) => {
-            let streamed = Streamed::default();
-            let replay = |scanner: &Scanner, id: DetectorId, text: &[u8], cut: usize| {
-                streamed.findings(scanner, id, text, cut)
-            };
-            faults.extend(proof::prove(&scanner, Some(&replay)).err().into_iter().flatten().map(Fault::from));
-        }
-        Err(found) => faults.extend(found.into_iter().map(Fault::from)),
-    }
-    faults
 }
 
-/// Returns the detectors of a scanner that are not built in.
-fn own_detectors(scanner: &Scanner) -> Vec<Detector> {
+/// Proves what of some detectors is not built in.
+///
+/// # Errors
+/// What keeps them from being compiled.
+fn proofs(detectors: &[Detector]) -> Result<Vec<ProofFault>, Vec<PackFault>> {
+    let own = own_detectors(detectors);
+    if own.is_empty() {
+        return Ok(Vec::new());
+    }
+    let scanner = Scanner::compile(own)?;
+    let streamed = Streamed::default();
+    let replay = |scanner: &Scanner, id: DetectorId, text: &[u8], cut: usize| {
+        streamed.findings(scanner, id, text, cut)
+    };
+    Ok(proof::prove(&scanner, Some(&replay)).err().unwrap_or_default())
+}
+
+/// Tells what is wrong with packs, and with the examples of those detectors that can be read all the same.
+fn told_with_proofs(faults: Vec<PackFault>, sound: &[Detector]) -> Vec<Fault> {
+    // A file may have said of a value that it is made to be shown, and is ignored for that.
+    let is_sure = faults.iter().all(|fault| fault.detector.is_some());
+    let mut told: Vec<Fault> = faults.into_iter().map(Fault::from).collect();
+    match proofs(sound) {
+        Ok(mut found) => {
+            found.retain(|fault| is_sure || !matches!(fault.problem, ProofProblem::Found { .. }));
+            told.extend(found.into_iter().map(Fault::from));
+        }
+        Err(found) => told.extend(found.into_iter().map(Fault::from)),
+    }
+    told
+}
+
+/// Returns those of some detectors that are not built in.
+fn own_detectors(detectors: &[Detector]) -> Vec<Detector> {
     let builtin = pack::builtin().unwrap_or_default();
     let builtin: HashMap<&str, &Detector> = builtin.iter().map(|it| (it.name.as_str(), it)).collect();
     let is_own = |detector: &&Detector| builtin.get(detector.name.as_str()) != Some(detector);
-    scanner.detectors().iter().filter(is_own).cloned().collect()
+    detectors.iter().filter(is_own).cloned().collect()
+}
+
+/// Returns the texts of packs, of rules and of the cards of models; `None` where one cannot be read.
+fn texts(plugins: &Path) -> Option<Vec<String>> {
+    let (packs, rules, models) =
+        (pack::read_dir(plugins), pack::read_rules(plugins), pack::read_models(plugins));
+    if !(packs.1.is_empty() && rules.1.is_empty() && models.1.is_empty()) {
+        return None;
+    }
+    let cards = models.0.into_iter().filter(|(path, _)| path.ends_with(".toml"));
+    let cards = cards.map(|(_, card)| String::from_utf8_lossy(&card).into_owned());
+    let written = packs.0.into_values().chain(rules.0.into_values()).map(Cow::into_owned);
+    Some(written.chain(cards).collect())
+}
+
+/// Returns a fault of a file below the folder of plugins with the path by which that can be opened.
+pub(super) fn located(fault: Fault, plugins: &Path) -> Fault {
+    let lies_there = |place: Place| {
+        let path = plugins.join(&*place.source);
+        let source =
+            if path.is_symlink() || path.exists() { path.display().to_string().into() } else { place.source };
+        Place { source, ..place }
+    };
+    Fault { place: fault.place.map(lies_there), ..fault }
 }
 
 /// Proves rules; the built-in ones over the built-in packs are proven when the binary is tested.
@@ -173,7 +226,7 @@ fn prove_rules(rules: &Rules, scanner: &Scanner) -> Vec<Fault> {
 }
 
 fn dialect_files(plugins: &Path) -> Result<DialectFiles, Vec<Fault>> {
-    let folder = plugins.join(DIALECTS);
+    let folder = plugins.join(DIALECTS_FOLDER);
     let Ok(entries) = std::fs::read_dir(&folder) else { return Ok(Vec::new()) };
     let mut paths: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
     paths.retain(|path| path.extension().is_some_and(|extension| extension == "toml"));
@@ -228,7 +281,8 @@ mod tests {
         let unknown = format!("{structural}[policies.default.detectors.kee]\nmode = \"off\"\n");
         for (text, pack, found) in [
             (unknown.as_str(), None, "policies.default.detectors.kee: there is no such detector"),
-            (structural, Some("[pack]\nname = 3\n"), "detectors/own.toml"),
+            (structural, Some("[pack]\nname = 3\n"), "plugins/detectors/own.toml:2"),
+            (&unknown, Some("[pack\n"), "policies.default.detectors.kee: there is no such detector"),
             ("[proxy\n", Some("[pack\n"), "gateway.toml:"),
         ] {
             let [reloaded, checked] = told(text, pack);

@@ -1,5 +1,6 @@
 //! Builds a ruleset from a document and what the loaders bring, gathering the faults of all of them.
 
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -10,11 +11,13 @@ use serde_json::json;
 use crate::document::Document;
 use crate::document::Fault;
 use crate::document::Place;
+use crate::document::Places;
 use crate::document::Problem;
 use crate::document::patch::merge;
 use crate::document::section;
 use crate::llm::dialect::DialectFault;
 use crate::llm::dialect::Dialects;
+use crate::policy::file::DetectorFacts;
 use crate::policy::route::Upstream;
 use crate::policy::ruleset::Parts;
 use crate::policy::ruleset::RELOADABLE_KEYS;
@@ -41,6 +44,9 @@ pub const RULES_BYTES_MAX: usize = 4 << 20;
 /// The sections whose members people make and take away: what a stored revision does not name there is not there.
 const MADE_KEYS: [&str; 3] = ["routes", "policies", SINKS_KEY];
 
+/// Where dialects live below the folder of plugins.
+pub const DIALECTS_FOLDER: &str = "dialects/";
+
 /// Files of dialects, by name and text, as [`Dialects::overlaid`] takes them.
 pub type DialectFiles = Vec<(String, String)>;
 
@@ -55,6 +61,12 @@ pub type ProveRules = Box<dyn Fn(&Rules, &Scanner) -> Vec<Fault> + Send + Sync>;
 
 /// Judges where a document forwards the audit log to; no fault: it can be.
 pub type JudgeSinks = Box<dyn Fn(&Document) -> Vec<Fault> + Send + Sync>;
+
+/// Reads texts, as far as there is reading them all.
+pub type Texts = Box<dyn Fn() -> Option<Vec<String>> + Send + Sync>;
+
+/// Gives a fault the path by which its file can be opened.
+pub type Locate = Box<dyn Fn(Fault) -> Fault + Send + Sync>;
 
 /// What files and the environment say.
 #[derive(Clone, Debug)]
@@ -89,6 +101,10 @@ pub struct Loading {
     pub prove_rules: ProveRules,
     /// Judges where the audit log is to be forwarded to; empty: it can be.
     pub sinks: JudgeSinks,
+    /// The texts of all files that give names to what can be found; `None`: there are some that cannot be read.
+    pub texts: Texts,
+    /// Tells of a fault of a plugin file where that file lies.
+    pub located: Locate,
     /// Called once a ruleset stands or is refused: what building took is no longer needed.
     pub built: Box<dyn Fn() + Send + Sync>,
 }
@@ -123,13 +139,18 @@ impl Builder<'_> {
         let (rules, found) = tried_rules(document);
         let rules = rules.map(|rules| self.redirected(rules));
         faults.extend(found);
-        let scanned = self.scanned();
-        let scanned = scanned.map_err(|found| faults.extend(found)).ok();
-        let dialects = self.dialects().map_err(|found| faults.extend(found)).ok();
+        let mut note = |found: Vec<Fault>| faults.extend(found.into_iter().map(&self.loading.located));
+        let scanned = self.scanned().map_err(&mut note).ok();
+        let dialects = self.dialects().map_err(&mut note).ok();
         let places = document.places();
-        if let (false, Some(rules), Some((scanner, layer3, layer2))) = (faults.is_empty(), &rules, &scanned) {
+        if let (false, Some(rules)) = (faults.is_empty(), &rules) {
             // What else is wrong hides none of the names that lead nowhere.
-            faults.extend(unknown_detectors(rules, places, &facts_of(scanner, layer3, layer2)));
+            faults.extend(match &scanned {
+                Some((scanner, layer3, layer2)) => {
+                    unknown_detectors(rules, places, &facts_of(scanner, layer3, layer2))
+                }
+                None => self.unwritten_detectors(rules, places),
+            });
         }
         let (true, Some(rules), Some((scanner, layer3, layer2)), Some((dialects, dialect_files))) =
             (faults.is_empty(), rules, scanned, dialects)
@@ -155,16 +176,46 @@ impl Builder<'_> {
         rules
     }
 
-    /// Builds the three layers, each with what the ones before it know.
+    /// Returns every name of a detector in some rules that stands, as a text of its own, in no file that could give it: of
+    /// files with faults nothing else is sure.
+    fn unwritten_detectors(&self, rules: &RulesFile, places: &Places) -> Vec<Fault> {
+        let Some(texts) = (self.loading.texts)() else { return Vec::new() };
+        let stands = |written: String| texts.iter().any(|text| text.contains(&written));
+        let is_written = |name: &&str| stands(format!("\"{name}\"")) || stands(format!("'{name}'"));
+        let named: BTreeSet<&str> = rules.names_of_detectors().collect();
+        let facts: Vec<_> = named.into_iter().filter(is_written).map(DetectorFacts::of_name).collect();
+        unknown_detectors(rules, places, &facts)
+    }
+
+    /// Builds the three layers, each with what the ones before it know. One that is faulty hides no fault of the others.
     fn scanned(&self) -> Result<Layers, Vec<Fault>> {
-        let mut scanner = self.scanner()?;
-        let layer3 = self.layer3(&scanner)?;
+        let mut scanner = self.scanner().map_err(|mut faults| {
+            faults.extend(self.faults_of_models());
+            faults.extend(self.faults_of_rules());
+            faults
+        })?;
+        let layer3 = self.layer3(&scanner).map_err(|mut faults| {
+            faults.extend(self.faults_of_rules());
+            faults
+        })?;
         let layer2 = self.layer2(&scanner, &layer3)?;
         // What proving the rules has built; a scanner that runs already keeps what its texts ask for.
         if let Some(fresh) = Arc::get_mut(&mut scanner) {
             fresh.forget_built();
         }
         Ok((scanner, layer3, layer2))
+    }
+
+    /// Returns what is wrong with the models, whatever they go with.
+    fn faults_of_models(&self) -> Vec<Fault> {
+        let read = (self.loading.layer3)().and_then(|files| Shelf::read(files, &[]).map_err(told));
+        read.err().unwrap_or_default()
+    }
+
+    /// Returns what is wrong with the rules, whatever they go with.
+    fn faults_of_rules(&self) -> Vec<Fault> {
+        let read = (self.loading.layer2)().and_then(|files| Rules::compile(files, &[]).map_err(told));
+        read.err().unwrap_or_default()
     }
 
     /// Reads the models, or takes the running ones where nothing changed.
@@ -176,9 +227,7 @@ impl Builder<'_> {
             return Ok(Arc::clone(&running.layer3));
         }
         let names: Vec<&str> = scanner.detectors().iter().map(|detector| detector.name.as_str()).collect();
-        let read = Shelf::read(files, &names);
-        let shelf = read.map_err(|faults| faults.into_iter().map(Fault::from).collect::<Vec<_>>())?;
-        Ok(Arc::new(shelf))
+        Ok(Arc::new(Shelf::read(files, &names).map_err(told)?))
     }
 
     /// Reads the dialects, with the running ones where no overlay changed.
@@ -187,8 +236,7 @@ impl Builder<'_> {
         if let Some(running) = self.running.filter(|running| running.dialect_files == files) {
             return Ok((running.dialects.clone(), files));
         }
-        let read = Dialects::overlaid(&files);
-        let dialects = read.map_err(|faults| faults.into_iter().map(Fault::from).collect::<Vec<_>>())?;
+        let dialects = Dialects::overlaid(&files).map_err(told)?;
         Ok((Arc::new(dialects), files))
     }
 
@@ -203,7 +251,7 @@ impl Builder<'_> {
             return Ok(Arc::clone(&running.layer2));
         }
         let compiled = Rules::compile_beside(files, scanner.detectors(), layer3.kinds());
-        let rules = compiled.map_err(|faults| faults.into_iter().map(Fault::from).collect::<Vec<_>>())?;
+        let rules = compiled.map_err(told)?;
         let faults = (self.loading.prove_rules)(&rules, scanner);
         if faults.is_empty() { Ok(Arc::new(rules)) } else { Err(faults) }
     }
@@ -216,10 +264,14 @@ impl Builder<'_> {
             return Ok(running.scanner.clone());
         }
         let compiled = Scanner::compile_cached(detectors, &*self.loading.cache);
-        let scanner = compiled.map_err(|faults| faults.into_iter().map(Fault::from).collect::<Vec<_>>())?;
+        let scanner = compiled.map_err(told)?;
         let faults = (self.loading.prove)(&scanner);
         if faults.is_empty() { Ok(Arc::new(scanner)) } else { Err(faults) }
     }
+}
+
+fn told<F: Into<Fault>>(faults: Vec<F>) -> Vec<Fault> {
+    faults.into_iter().map(F::into).collect()
 }
 
 impl From<PackFault> for Fault {
@@ -248,7 +300,8 @@ impl From<RuleFault> for Fault {
 
 impl From<DialectFault> for Fault {
     fn from(fault: DialectFault) -> Self {
-        let place = Place { source: fault.file.into(), line: fault.line, column: None };
+        let source = format!("{DIALECTS_FOLDER}{}", fault.file).into();
+        let place = Place { source, line: fault.line, column: None };
         let problem = Problem::Invalid { reason: fault.problem.to_string(), suggestion: None };
         Self { place: Some(place), key: String::new(), problem }
     }

@@ -208,6 +208,11 @@ impl PolicyFile {
         })
     }
 
+    /// Returns every name by which it means a detector.
+    pub(super) fn names_of_detectors(&self) -> impl Iterator<Item = &String> {
+        self.detectors.keys().chain(self.allow.values().flat_map(|entry| &entry.detectors))
+    }
+
     /// Compiles the policy for the detectors of one scanner, in the order of their identifiers.
     /// Those named in `disabled` are off.
     ///
@@ -297,6 +302,20 @@ impl std::str::FromStr for Only {
         let all = [Self::ValidatedOrHigh, Self::Validated, Self::High];
         let expected = "validated_or_high, validated, high";
         all.into_iter().find(|known| known.as_str() == text).ok_or(UnknownName { expected })
+    }
+}
+
+impl<'a> DetectorFacts<'a> {
+    /// Returns a stand-in for what is known by its name alone: names can be looked up by it, and nothing else.
+    pub(super) fn of_name(name: &'a str) -> Self {
+        Self {
+            name,
+            category: Category::Custom,
+            severity: Severity::Low,
+            validated: false,
+            named_only: true,
+            confidence_max: Confidence::LOW,
+        }
     }
 }
 

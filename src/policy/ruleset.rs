@@ -332,6 +332,15 @@ impl RulesFile {
         let a2a = A2aSettings::read(&mut root.section("a2a"), for_agents.as_deref());
         Self { routes, policies, limits, a2a, disabled }
     }
+
+    /// Returns every name by which a policy or `[detectors]` means a detector.
+    pub(super) fn names_of_detectors(&self) -> impl Iterator<Item = &str> {
+        self.policies
+            .values()
+            .flat_map(PolicyFile::names_of_detectors)
+            .chain(&self.disabled)
+            .map(String::as_str)
+    }
 }
 
 /// Returns the routes ordered so that the first that fits is the closest.

@@ -101,14 +101,9 @@ pub fn builtin_files() -> PluginFiles {
 /// Every fault of every pack, and of the folder.
 pub fn load_dir(overlay: &Path) -> Result<Vec<Detector>, Vec<PackFault>> {
     let (files, mut faults) = read_dir(overlay);
-    match (parse_all(&files), faults.is_empty()) {
-        (parsed, true) => parsed,
-        (Ok(_), false) => Err(faults),
-        (Err(more), false) => {
-            faults.extend(more);
-            Err(faults)
-        }
-    }
+    let (detectors, found) = tried(&files);
+    faults.extend(found);
+    if faults.is_empty() { Ok(detectors) } else { Err(faults) }
 }
 
 /// Returns the texts of the built-in packs with the packs of a folder laid over them, by path, and what could
@@ -173,10 +168,17 @@ fn read_below(overlay: &Path, folder: &str) -> (PluginFiles, Vec<PackFault>) {
 /// # Errors
 /// Every fault of every pack.
 pub fn parse_all(files: &PluginFiles) -> Result<Vec<Detector>, Vec<PackFault>> {
+    let (detectors, faults) = tried(files);
+    if faults.is_empty() { Ok(detectors) } else { Err(faults) }
+}
+
+/// Reads packs as [`parse_all`] does and returns, beside all faults, the detectors of which nothing is wrong: who goes on
+/// looking for faults needs them, and nobody else.
+pub fn tried(files: &PluginFiles) -> (Vec<Detector>, Vec<PackFault>) {
     let mut faults = Vec::new();
-    if files.len() > PACKS_MAX {
-        let file = files.keys().nth(PACKS_MAX).cloned().unwrap_or_default();
-        return Err(vec![PackFault { file, line: None, detector: None, problem: PackProblem::TooManyPacks }]);
+    if let Some(file) = files.keys().nth(PACKS_MAX) {
+        let (file, problem) = (file.clone(), PackProblem::TooManyPacks);
+        return (Vec::new(), vec![PackFault { file, line: None, detector: None, problem }]);
     }
     let (mut detectors, mut shown): (Vec<Detector>, Vec<Shown>) = Default::default();
     let mut known = HashMap::new();
@@ -187,19 +189,23 @@ pub fn parse_all(files: &PluginFiles) -> Result<Vec<Detector>, Vec<PackFault>> {
     for secret in detectors.iter_mut().filter(|detector| detector.category == Category::Secrets) {
         secret.shown = Arc::clone(&shown);
     }
-    let mut names: BTreeMap<&str, &str> = BTreeMap::new();
-    for (at, detector) in detectors.iter().enumerate() {
-        let problem = match names.entry(&detector.name) {
-            Entry::Occupied(first) => Some(PackProblem::Duplicate { other: (*first.get()).to_owned() }),
+    let mut names: BTreeMap<String, String> = BTreeMap::new();
+    let mut count = 0..;
+    detectors.retain(|detector| {
+        let is_one_more = count.next() == Some(DETECTORS_MAX);
+        let problem = match names.entry(detector.name.clone()) {
+            Entry::Occupied(first) => Some(PackProblem::Duplicate { other: first.get().clone() }),
             Entry::Vacant(free) => {
-                free.insert(&detector.file);
-                (at == DETECTORS_MAX).then_some(PackProblem::TooManyDetectors)
+                free.insert(detector.file.clone());
+                is_one_more.then_some(PackProblem::TooManyDetectors)
             }
         };
+        let is_sound = problem.is_none();
         faults.extend(problem.map(|problem| PackFault::about(detector, problem)));
-    }
+        is_sound
+    });
     detectors.shrink_to_fit();
-    if faults.is_empty() { Ok(detectors) } else { Err(faults) }
+    (detectors, faults)
 }
 
 /// Returns the files of a folder that are compiled in, by path.

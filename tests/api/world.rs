@@ -335,6 +335,8 @@ fn loading() -> Loading {
         prove: Box::new(|_| Vec::new()),
         prove_rules: Box::new(|_, _| Vec::new()),
         sinks: Box::new(|_| Vec::new()),
+        texts: Box::new(|| None),
+        located: Box::new(|fault| fault),
         cache: Box::new(NoCache),
         built: Box::new(|| ()),
     }

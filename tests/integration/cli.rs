@@ -282,6 +282,52 @@ ignores = ["BADGE-x"]
     assert!(found.contains("badge"), "{found}");
 }
 
+/// What one part of a configuration has wrong hides nothing of the others, and is told once, by the path that opens it.
+#[test]
+fn check_tells_every_fault_of_files_variables_packs_and_rules_at_once() {
+    let detector = |name: &str, pattern: &str| {
+        format!(
+            "[[detector]]\ntype = \"{name}\"\ncategory = \"custom\"\nseverity = \"low\"\nconfidence = \"high\"\n\
+             pattern = '{pattern}'\nwhy = \"Opens doors.\"\nfinds = [\"BADGE-12\"]\nignores = [\"BADGE-x\"]\n"
+        )
+    };
+    let directory = tempfile::tempdir().unwrap();
+    let write = |path: &str, text: String| {
+        let path = directory.path().join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    };
+    let pack = "[pack]\nname = \"ours\"\nversion = \"1.0.0\"\n";
+    let both = detector("broken", "(") + &detector("badge", r"\b(BADGE-[0-9]{6})\b");
+    write("pl/detectors/secrets/my.toml", format!("{pack}{both}"));
+    write("pl/detectors/headless.toml", String::new());
+    write("pl/rules/own.toml", "[pack\n".to_owned());
+    write("policies/a.toml", "[detectors\n".to_owned());
+    let text = "[plugins]\npath = \"pl\"\n\
+                [detectors]\ndisabled = [\"nosuch\", \"broken\", \"aws_access_key_id\"]\n\
+                [policies.p1.detectors]\nbadge = { mode = \"off\" }\nnobody = { mode = \"off\" }\n\
+                [proxy]\nlisen = \"x\"\n";
+    write("gateway.toml", text.to_owned());
+    let variables = [("PORTCULLIS__ROUTES__NOPE__UPSTREAM", "http://x"), ("PORTCULLIS__PROXY__H2", "maybe")];
+    let (code, _, told) = portcullis_with(directory.path(), &["check", "-c", "gateway.toml"], "", &variables);
+    let expected = [
+        "PORTCULLIS__PROXY__H2: proxy.h2: expected true or false",
+        "PORTCULLIS__ROUTES__NOPE__UPSTREAM: there is no such member",
+        "gateway.toml:4:1: detectors.disabled: there is no such detector",
+        "gateway.toml:7:1: policies.p1.detectors.nobody: there is no such detector",
+        "gateway.toml:9:1: proxy.lisen: unknown key",
+        "pl/detectors/headless.toml:1: the table `pack`",
+        "pl/detectors/secrets/my.toml:9: broken: `pattern` does not parse",
+        "pl/detectors/secrets/my.toml:13: badge: `finds` example 1 is not found",
+        "pl/rules/own.toml:1: ",
+        "policies/a.toml:1:",
+        "10 faults: ",
+    ];
+    let lines: Vec<&str> = told.lines().collect();
+    assert_eq!((code, lines.len()), (Some(78), expected.len()), "{told}");
+    assert!(lines.iter().zip(expected).all(|(line, expected)| line.starts_with(expected)), "{told}");
+}
+
 #[test]
 fn scan_tells_what_it_finds_as_a_table_and_as_json() {
     let directory = tempfile::tempdir().unwrap();

@@ -64,6 +64,8 @@ impl World {
             cache: Box::new(NoCache),
             built: Box::new(|| ()),
             sinks: Box::new(|_| Vec::new()),
+            texts: Box::new(|| None),
+            located: Box::new(|fault| fault),
         }
     }
 

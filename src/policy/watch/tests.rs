@@ -46,6 +46,8 @@ fn loading(file: PathBuf) -> Loading {
         cache: Box::new(NoCache),
         built: Box::new(|| ()),
         sinks: Box::new(|_| Vec::new()),
+        texts: Box::new(|| None),
+        located: Box::new(|fault| fault),
     }
 }
 

@@ -123,7 +123,7 @@ impl<'a> Reader<'a> {
         }
         let head = head.unwrap_or_else(|| {
             let reason = "the table `pack` with `name` and `version` is missing".to_owned();
-            self.fault(None, None, PackProblem::Malformed { reason });
+            self.fault(Some(0..0), None, PackProblem::Malformed { reason });
             PackHead { name: String::new(), version: String::new() }
         });
         let read = found.into_iter().filter_map(|(span, written)| self.detector(&head, span, written));

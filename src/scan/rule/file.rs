@@ -102,7 +102,7 @@ impl Reader<'_> {
         }
         if head.is_none() {
             let reason = "the table `pack` with `name` and `version` is missing".to_owned();
-            self.fault(None, None, PackProblem::Malformed { reason });
+            self.fault(Some(0..0), None, PackProblem::Malformed { reason });
         }
         let head = head.unwrap_or_default();
         rules.extend(found.into_iter().filter_map(|(span, written)| self.rule(&head, span, written)));
