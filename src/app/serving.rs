@@ -38,6 +38,7 @@ use crate::admin::adapter::AdapterLimits;
 use crate::admin::adapter::AdminApp;
 use crate::config::Config;
 use crate::proxy::Gateway;
+use crate::proxy::bare::BareAnswers;
 use crate::proxy::guard::Guard;
 use crate::telemetry::Telemetry;
 use crate::tls::CertificateStore;
@@ -65,8 +66,9 @@ impl Planes<'_> {
         gateway: Gateway,
         router: axum::Router,
     ) -> Result<[Pulse; 2], StartError> {
-        let proxy = self.proxy_plane(server, gateway)?;
-        let admin = self.admin_plane(router)?;
+        let [of_proxy, of_admin] = [&gateway; 2].map(bare_answers);
+        let proxy = self.proxy_plane(server, gateway, of_proxy)?;
+        let admin = self.admin_plane(router, of_admin)?;
         let pulses = [proxy.pulse(), admin.pulse()];
         server.add_service(proxy);
         server.add_service(admin);
@@ -77,6 +79,7 @@ impl Planes<'_> {
         &self,
         server: &Server,
         gateway: Gateway,
+        answers: BareAnswers,
     ) -> Result<Plane<Guard<impl ServerApp + Send + Sync + 'static>>, StartError> {
         let (config, lifecycle) = (self.config, &self.telemetry.lifecycle);
         let mut proxy = http_proxy(&server.configuration, gateway);
@@ -85,18 +88,22 @@ impl Planes<'_> {
         let offered = if config.proxy.h2 { ALPN::H2H1 } else { ALPN::H1 };
         let certificate = self.certificate("proxy");
         let tls = certificate.map(|certificate| certificate.listener_for_agents(offered, self.authorities));
-        let guard = Guard::new(proxy, guard_config(config), tls, Arc::clone(lifecycle));
+        let guard = Guard::new(proxy, guard_config(config), tls, Arc::clone(lifecycle), answers);
         let mut plane = Service::new("proxy".to_owned(), guard);
         listen(&mut plane, self.proxy);
         plane.threads = config.proxy.threads;
         Ok(Plane::new(plane, self.proxy.to_serve().map_err(StartError::Sockets)?, lifecycle))
     }
 
-    fn admin_plane(&self, router: axum::Router) -> Result<Plane<Guard<AdminApp>>, StartError> {
+    fn admin_plane(
+        &self,
+        router: axum::Router,
+        answers: BareAnswers,
+    ) -> Result<Plane<Guard<AdminApp>>, StartError> {
         let (config, lifecycle) = (self.config, &self.telemetry.lifecycle);
         let app = AdminApp::new(router, self.limits.clone());
         let tls = self.certificate("admin").map(|certificate| certificate.listener(ALPN::H2H1));
-        let guard = Guard::new(app, admin_guard_config(config), tls, Arc::clone(lifecycle));
+        let guard = Guard::new(app, admin_guard_config(config), tls, Arc::clone(lifecycle), answers);
         let mut plane = Service::new("admin".to_owned(), guard);
         listen(&mut plane, self.admin);
         plane.threads = Some(1);
@@ -106,6 +113,12 @@ impl Planes<'_> {
     fn certificate(&self, plane: &str) -> Option<&Arc<CertificateStore>> {
         self.certificates.iter().find(|(name, _)| *name == plane).map(|(_, store)| store)
     }
+}
+
+/// Returns how a plane answers whom it turns away before anything is known of them.
+fn bare_answers(gateway: &Gateway) -> BareAnswers {
+    let Gateway { buckets, licensing, clock, .. } = gateway;
+    BareAnswers::new(Arc::clone(buckets), Arc::clone(licensing), Arc::clone(clock))
 }
 
 /// The sockets of both planes, and where they are from.

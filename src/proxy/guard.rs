@@ -46,6 +46,8 @@ use tokio::io::AsyncWriteExt;
 use tokio::io::ReadBuf;
 use tokio::time::Sleep;
 
+use super::bare::Bare;
+use super::bare::BareAnswers;
 use super::wrapped::answers_as_inner;
 use crate::access::place::network;
 use crate::telemetry::lifecycle::Lifecycle;
@@ -58,17 +60,6 @@ const H2_PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 const LINGER: Duration = Duration::from_secs(1);
 const INTERIM: &[u8] = b"HTTP/1.1 100";
 const SWITCH: &[u8] = b"HTTP/1.1 101";
-/// Nothing is known yet of who asks for what: it has no provider's shape, and no quota.
-const OVERLOADED: &[u8] =
-    b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nContent-Type: application/json\r\n\
-    Content-Length: 64\r\nConnection: close\r\n\r\n\
-    {\"error\":{\"code\":\"overloaded\",\"message\":\"too many connections\"}}";
-
-/// The same of a request whose head does not come.
-const LATE: &[u8] = b"HTTP/1.1 408 Request Timeout\r\nContent-Type: application/json\r\n\
-    Content-Length: 79\r\nConnection: close\r\n\r\n\
-    {\"error\":{\"code\":\"request_timeout\",\"message\":\"the request head took too long\"}}";
-
 /// How many connections may be open, and how long a request head may take.
 #[derive(Clone, Copy, Debug)]
 pub struct GuardConfig {
@@ -92,6 +83,7 @@ struct OpenConnections {
     total: AtomicUsize,
     by_address: Mutex<HashMap<IpAddr, usize>>,
     lifecycle: Arc<Lifecycle>,
+    answers: BareAnswers,
 }
 
 /// One counted connection; uncounted when dropped.
@@ -152,9 +144,16 @@ enum HeadState {
 
 impl<A> Guard<A> {
     /// Puts `inner` behind the guard, and behind TLS where there are settings for it; its connections count for the
-    /// process, and end with it.
-    pub fn new(inner: A, config: GuardConfig, tls: Option<TlsSettings>, lifecycle: Arc<Lifecycle>) -> Self {
-        let open = OpenConnections { total: AtomicUsize::new(0), by_address: Mutex::default(), lifecycle };
+    /// process, and end with it. Whoever is turned away gets one of these answers.
+    pub fn new(
+        inner: A,
+        config: GuardConfig,
+        tls: Option<TlsSettings>,
+        lifecycle: Arc<Lifecycle>,
+        answers: BareAnswers,
+    ) -> Self {
+        let (total, by_address) = (AtomicUsize::new(0), Mutex::default());
+        let open = OpenConnections { total, by_address, lifecycle, answers };
         let acceptor = tls.map(TlsSettings::build);
         Self { inner: Arc::new(inner), config, acceptor, open: Arc::new(open) }
     }
@@ -229,7 +228,7 @@ impl<A: ServerApp + Send + Sync + 'static> ServerApp for Guard<A> {
         let Some(place) = self.admit(address) else {
             if self.acceptor.is_none() {
                 // Losing this answer costs the refused client an explanation, nothing else.
-                let _ = stream.write_all(OVERLOADED).await;
+                let _ = stream.write_all(&self.open.answers.write(Bare::Overloaded, address)).await;
                 let _ = stream.flush().await;
             }
             return None;
@@ -272,8 +271,9 @@ impl TimedStream {
     fn poll_late(&mut self, ctx: &mut Context<'_>) -> io::Error {
         let state = std::mem::replace(&mut self.state, HeadState::Late);
         if matches!(state, HeadState::Head { is_awaited: true, .. }) {
+            let answer = self.place.open.answers.write(Bare::Late, self.place.address);
             // What does not leave at once costs a slow client an explanation, nothing else.
-            let _ = Pin::new(&mut self.inner).poll_write(ctx, LATE);
+            let _ = Pin::new(&mut self.inner).poll_write(ctx, &answer);
             let _ = Pin::new(&mut self.inner).poll_flush(ctx);
         }
         io::Error::new(io::ErrorKind::TimedOut, "request head took too long")

@@ -15,6 +15,7 @@
 
 mod a2a;
 mod admit;
+pub mod bare;
 mod begun;
 pub mod coding;
 pub mod config;

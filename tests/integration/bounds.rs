@@ -3,6 +3,8 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 use std::time::Instant;
+use std::time::SystemTime;
+use std::time::UNIX_EPOCH;
 
 use tokio::io::AsyncReadExt;
 use tokio::io::AsyncWriteExt;
@@ -27,6 +29,9 @@ use crate::wire::post;
 const POLICY: &str =
     "[policies.default]\nfail_mode = \"closed\"\n[policies.default.categories.secrets]\nmode = \"block\"\n";
 const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\r\n{}";
+
+/// What is told of a quota without a limit, and of what is left of it.
+const UNLIMITED_QUOTA: [&str; 2] = ["2147483647"; 2];
 
 fn gateway(upstream: &Upstream, settings: &str) -> Gateway {
     Gateway::start(&format!(
@@ -154,6 +159,17 @@ fn dripped(address: SocketAddr, plane: &str) {
 fn is_late(answer: &Response, plane: &str) {
     assert_eq!(answer.status, 408, "{plane}: {}", answer.text());
     assert_eq!(answer.json()["error"]["code"], "request_timeout", "{plane}");
+    is_named_and_tells_its_quota(answer, UNLIMITED_QUOTA);
+}
+
+/// Expects what every answer has, also one to a request that nobody has read: the quota is that of the address.
+fn is_named_and_tells_its_quota(answer: &Response, [limit, remaining]: [&str; 2]) {
+    let told = |name: &str| answer.header(&format!("x-ratelimit-{name}"));
+    assert_eq!([told("limit"), told("remaining")], [Some(limit), Some(remaining)], "{}", answer.text());
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("a time").as_secs();
+    let reset: u64 = told("reset").and_then(|reset| reset.parse().ok()).expect("a moment");
+    assert!(reset.abs_diff(now) <= 180, "{reset}, {now}");
+    assert_eq!(answer.header("x-request-id").map(str::len), Some(26), "a ULID");
 }
 
 #[test]
@@ -427,6 +443,7 @@ fn connections_and_requests_are_counted() {
     let over = Client::connect(gateway.proxy).response().expect("an answer before a request");
     assert_eq!((over.status, over.header("retry-after")), (503, Some("1")));
     assert_eq!(over.json()["error"]["code"], "overloaded");
+    is_named_and_tells_its_quota(&over, ["60", "0"]);
     drop(others);
     let deadline = Instant::now() + Duration::from_secs(10);
     let mut status = 503;
