@@ -1,6 +1,7 @@
 //! The gateway's own paths on the proxy port: answered by the management API's router.
 
 use axum::Router;
+use http::Uri;
 use pingora::proxy::Session;
 
 use super::Gateway;
@@ -34,6 +35,7 @@ impl OwnPaths {
 impl Gateway {
     pub(super) async fn serve_own(&self, session: &mut Session, exchange: &mut Exchange) -> Result<(), Stop> {
         exchange.outcome.is_local = true;
+        respell(session, &exchange.path);
         let OwnPaths { router, limits, .. } = &self.own;
         let lifecycle = &self.telemetry.lifecycle;
         if lifecycle.is_ending() {
@@ -43,5 +45,19 @@ impl Gateway {
         let status = adapter::serve(session.as_downstream_mut(), router.clone(), limits, draining).await?;
         exchange.outcome.status = Some(status);
         Ok(())
+    }
+}
+
+/// Gives a request the spelling of its path by which it was found to be ours: the router knows no other.
+fn respell(session: &mut Session, path: &str) {
+    let uri = &session.req_header().uri;
+    if uri.path() == path {
+        return;
+    }
+    let query = uri.query().map(|query| format!("?{query}")).unwrap_or_default();
+    let mut parts = uri.clone().into_parts();
+    parts.path_and_query = format!("{path}{query}").parse().ok();
+    if let Ok(uri) = Uri::from_parts(parts) {
+        session.req_header_mut().set_uri(uri);
     }
 }

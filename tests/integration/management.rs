@@ -10,6 +10,7 @@ use crate::wire::Client;
 use crate::wire::PATIENCE;
 use crate::wire::Response;
 use crate::wire::exchange;
+use crate::wire::post;
 
 /// How many clients make a change.
 const CLIENTS: usize = 30;
@@ -316,4 +317,29 @@ fn a_hold_outlives_a_process_that_keeps_its_state_in_memory() {
     assert_eq!(ask(&gateway, "DELETE", &format!("/api/v1/legal-holds/{id}"), "").status, 200);
     gateway.crash_and_restart();
     assert_eq!(is_held(&gateway), json!({ "under_hold": false }));
+}
+
+/// A path of ours is found by its one spelling, whatever the request writes, and is answered by it.
+#[test]
+fn own_paths_of_the_data_plane_are_answered_in_every_spelling() {
+    let gateway = Gateway::start(&format!("[admin]\nalso_on_proxy = true\n{UNLIMITED}"));
+    let ask = |method: &str, path: &str| {
+        exchange(gateway.proxy, format!("{method} {path} HTTP/1.1\r\nhost: localhost\r\n\r\n").as_bytes())
+            .status
+    };
+    for path in [
+        "/health",
+        "//health",
+        "/./health",
+        "/%68ealth",
+        "/x/../version",
+        "//health?a=%2e",
+        "/api//v1/health",
+    ] {
+        assert_eq!(ask("GET", path), 200, "{path}");
+    }
+    assert_eq!([ask("GET", "/v1//scan"), ask("GET", "/api/v1/./keys")], [405, 401]);
+    assert_eq!([ask("GET", "/health/"), ask("GET", "/healt%2568")], [404, 404]);
+    let posted = post("/v1//scan", &format!("x-api-key: {}\r\n", gateway.admin_key()), r#"{"content":"a"}"#);
+    assert_eq!(exchange(gateway.proxy, &posted).status, 200);
 }
