@@ -16,6 +16,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use bytes::BytesMut;
+use http::Version;
 use http::header;
 use parking_lot::Mutex;
 use pingora::prelude::timeout;
@@ -238,7 +239,8 @@ pub async fn take_body(
     if declared.is_some_and(|length| !reserved.could_hold(length)) {
         return Err(GateFault::Overloaded);
     }
-    if session.get_header(header::EXPECT).is_some() {
+    // Callers of HTTP/1.0 know no interim answers (RFC 9110, section 10.1.1).
+    if session.get_header(header::EXPECT).is_some() && session.req_header().version > Version::HTTP_10 {
         session.write_continue_response().await.map_err(GateFault::Broken)?;
     }
     let read = read_all(session, &mut reserved, declared, bytes_max, watch);

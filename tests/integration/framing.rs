@@ -100,15 +100,31 @@ fn bodies(received: &[Recorded]) -> Vec<Vec<u8>> {
     .collect()
 }
 
+fn in_front_of(upstream: &Upstream) -> Gateway {
+    Gateway::start(&format!(
+        "[[routes]]\nname = \"any\"\npath_prefix = \"/\"\nupstream = \"http://{}\"\ndialect = \"generic\"\n\
+         policy = \"default\"\n{UNLIMITED}{POLICY}",
+        upstream.address
+    ))
+}
+
+/// Callers of HTTP/1.0 know no interim answer, and would take it for the final one (RFC 9110, section 10.1.1).
+#[test]
+fn who_speaks_http_1_0_is_not_asked_to_continue() {
+    let plain = Upstream::answering("application/json", "{}");
+    let gateway = in_front_of(&plain);
+    let mut client = Client::connect(gateway.proxy);
+    let head = "POST /x HTTP/1.0\r\nhost: a\r\ncontent-type: application/json\r\ncontent-length: 2\r\n";
+    client.send(format!("{head}expect: 100-continue\r\n\r\n{{}}").as_bytes());
+    assert_eq!(client.head().expect("an answer").status, 200);
+    assert_eq!(bodies(&plain.take()), [b"{}"]);
+}
+
 /// Where the end of a request is in doubt, nothing that follows is taken for another one (RFC 9112, section 7.1).
 #[test]
 fn a_request_without_a_sure_end_ends_its_connection() {
     let plain = Upstream::answering("application/json", "{}");
-    let gateway = Gateway::start(&format!(
-        "[[routes]]\nname = \"any\"\npath_prefix = \"/\"\nupstream = \"http://{}\"\ndialect = \"generic\"\n\
-         policy = \"default\"\n{UNLIMITED}{POLICY}",
-        plain.address
-    ));
+    let gateway = in_front_of(&plain);
     let chunked = head("/x", "transfer-encoding: chunked");
     for (what, message) in [
         ("no hexadecimal size", [&chunked, b"ZZ\r\n".as_slice()].concat()),
