@@ -9,6 +9,7 @@ use std::time::Duration;
 use http::HeaderMap;
 use tokio::runtime::Runtime;
 
+use crate::answers::encode;
 use crate::gateway::Gateway;
 use crate::gateway::UNLIMITED;
 use crate::h2;
@@ -118,6 +119,24 @@ fn who_speaks_http_1_0_is_not_asked_to_continue() {
     client.send(format!("{head}expect: 100-continue\r\n\r\n{{}}").as_bytes());
     assert_eq!(client.head().expect("an answer").status, 200);
     assert_eq!(bodies(&plain.take()), [b"{}"]);
+}
+
+#[test]
+fn an_empty_body_has_nothing_to_decode_and_none_has_anything_behind_its_end() {
+    let plain = Upstream::answering("application/json", "{}");
+    let gateway = in_front_of(&plain);
+    let send = |coding: &str, body: &[u8]| {
+        let framing = format!("content-encoding: {coding}\r\ncontent-length: {}", body.len());
+        let mut client = Client::connect(gateway.proxy);
+        client.send(&[head("/x", &framing), body.to_vec()].concat());
+        client.response().expect("an answer").status
+    };
+    for coding in ["gzip", "deflate", "br", "zstd"] {
+        assert_eq!(send(coding, b""), 200, "{coding}, empty");
+        let encoded = encode(coding, b"{}");
+        assert_eq!(send(coding, &encoded), 200, "{coding}");
+        assert_eq!(send(coding, &[&encoded, b"{\"more\":1}".as_slice()].concat()), 400, "{coding} and more");
+    }
 }
 
 /// Where the end of a request is in doubt, nothing that follows is taken for another one (RFC 9112, section 7.1).
