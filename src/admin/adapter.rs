@@ -92,6 +92,9 @@ pub enum ReadFault {
     /// The head could mean two things, or is too large.
     #[error(transparent)]
     Head(HeadFault),
+    /// The body is in a content coding, and none is undone here.
+    #[error("bodies with a content coding are not read here: send it as it is, without Content-Encoding")]
+    Encoded,
     /// More bytes than the limit.
     #[error("the request body is larger than {0} bytes")]
     TooLarge(usize),
@@ -121,6 +124,7 @@ impl ReadFault {
             Self::Head(HeadFault::TooLarge) => StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
             Self::Head(HeadFault::Expectation) => StatusCode::EXPECTATION_FAILED,
             Self::Malformed(_) | Self::Head(_) => StatusCode::BAD_REQUEST,
+            Self::Encoded => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             Self::TooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
             Self::Overloaded => StatusCode::SERVICE_UNAVAILABLE,
             Self::Slow => StatusCode::REQUEST_TIMEOUT,
@@ -262,6 +266,9 @@ async fn read_body(
     let (mut body, mut share) = (BytesMut::new(), None);
     while let Some(piece) = session.read_request_body().await.map_err(ReadFault::Malformed)? {
         let bytes = body.len() + piece.len();
+        if bytes > 0 && is_encoded(&session.req_header().headers) {
+            return Err(ReadFault::Encoded);
+        }
         if bytes > bytes_max {
             return Err(ReadFault::TooLarge(bytes_max));
         }
@@ -272,6 +279,14 @@ async fn read_body(
         body.extend_from_slice(&piece);
     }
     Ok((body.freeze(), share))
+}
+
+/// Tells whether a body is in a content coding.
+fn is_encoded(headers: &HeaderMap) -> bool {
+    let fields = headers.get_all(header::CONTENT_ENCODING).iter();
+    let mut names = fields.flat_map(|field| field.as_bytes().split(|byte| *byte == b','));
+    let is_none = |name: &[u8]| name.is_empty() || name.eq_ignore_ascii_case(b"identity");
+    names.any(|name| !is_none(name.trim_ascii()))
 }
 
 fn request(session: &ServerSession, body: Bytes) -> Request<Body> {

@@ -295,6 +295,7 @@ fn failures(route: &Route) -> Vec<(&'static str, &'static str)> {
         failures.push(("408", "the body took too long"));
         failures.push(("409", "what is there already does not allow it"));
         failures.push(("413", "the body, or what is in it, is too large"));
+        failures.push(("415", "the body is in a content coding, which is not read here"));
     }
     if route.fields.contains(&IF_MATCH) {
         failures.push(("412", "it changed since it was read"));

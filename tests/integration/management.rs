@@ -4,6 +4,7 @@ use std::time::Instant;
 
 use serde_json::json;
 
+use crate::answers::encode;
 use crate::gateway::Gateway;
 use crate::gateway::UNLIMITED;
 use crate::wire::Client;
@@ -342,4 +343,29 @@ fn own_paths_of_the_data_plane_are_answered_in_every_spelling() {
     assert_eq!([ask("GET", "/health/"), ask("GET", "/healt%2568")], [404, 404]);
     let posted = post("/v1//scan", &format!("x-api-key: {}\r\n", gateway.admin_key()), r#"{"content":"a"}"#);
     assert_eq!(exchange(gateway.proxy, &posted).status, 200);
+}
+
+#[test]
+fn bodies_in_a_content_coding_are_refused_by_that_name() {
+    let gateway = gateway();
+    let key = gateway.admin_key();
+    let coded = encode("gzip", br#"{"content":"a"}"#);
+    for address in [gateway.admin, gateway.proxy] {
+        let send = |coding: &str, body: &[u8]| {
+            let mut request = format!(
+                "POST /v1/scan HTTP/1.1\r\nhost: localhost\r\nx-api-key: {key}\r\ncontent-type: application/json\r\n\
+                 content-encoding: {coding}\r\ncontent-length: {}\r\n\r\n",
+                body.len()
+            )
+            .into_bytes();
+            request.extend_from_slice(body);
+            exchange(address, &request)
+        };
+        let refused = send("gzip", &coded);
+        assert_eq!(refused.status, 415, "{}", refused.text());
+        let told = refused.json()["error"].as_str().map(str::to_owned).expect("a reason");
+        assert!(told.contains("content coding"), "{told}");
+        assert_eq!(send("Identity", br#"{"content":"a"}"#).status, 200);
+        assert_eq!(send("gzip", b"").status, 400, "nothing is no JSON, in whatever coding");
+    }
 }
