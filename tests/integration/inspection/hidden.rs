@@ -56,7 +56,7 @@ fn wide_characters_in_a_stream_are_no_text_without_a_match() {
         (StreamFormat::Sse, [b"data: ", &value[..], b"\n\n"].concat()),
         (StreamFormat::Sse, [b": ", &value[..], b"\ndata: {}\n\n"].concat()),
         (StreamFormat::Ndjson, [&value[..], b"\n"].concat()),
-        (StreamFormat::Plain, [b"so ", &value[..], b"\n"].concat()),
+        (StreamFormat::Text, [b"so ", &value[..], b"\n"].concat()),
     ];
     for (format, stream) in events {
         for size in [1, 5, 4096] {
