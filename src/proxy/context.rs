@@ -282,11 +282,21 @@ impl Exchange {
         }
     }
 
-    /// Keeps of the system prompt what tells it in an answer, now that there is one.
+    /// Keeps of the system prompt what tells it in an answer, now that there is one, and of what is tainted what tells it in a
+    /// call.
     pub fn guard_prompt(&mut self) {
+        let (prompt, tainted) = self.take_guarded();
+        self.guarded = match (prompt, tainted) {
+            (Some(prompt), Some(tainted)) => Some(Arc::new(Guarded::several(vec![prompt, tainted]))),
+            (prompt, tainted) => prompt.or(tainted),
+        };
+    }
+
+    /// Takes the fingerprints of the system prompt, and of what is tainted.
+    pub fn take_guarded(&mut self) -> (Option<Arc<Guarded>>, Option<Arc<Guarded>>) {
         let prompt = std::mem::take(&mut self.prompt);
         let caller = self.caller.as_ref().map_or("", CallerId::as_str);
-        self.guarded = self.rules.prompts.guarded(&self.rules.memo, caller, &prompt);
+        (self.rules.prompts.guarded(&self.rules.memo, caller, &prompt), prompt.tainted())
     }
 
     /// Notes what was found in what the caller asks; of more than rules look at in a body, the latest counts.

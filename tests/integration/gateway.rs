@@ -15,6 +15,7 @@ use std::time::Instant;
 use serde_json::Value;
 use tempfile::TempDir;
 
+use crate::wire::PATIENCE;
 use crate::wire::exchange;
 
 /// How long the gateway may take to be ready; patterns are compiled and proven in that time.
@@ -127,6 +128,22 @@ impl Gateway {
     pub fn admin_key(&self) -> String {
         let key = fs::read_to_string(self.directory.path().join("state/admin.key"));
         key.expect("the first start writes the key").trim().to_owned()
+    }
+
+    /// Returns what the audit log has of so many exchanges, once it has them.
+    pub fn recorded(&self, count: usize) -> String {
+        let deadline = Instant::now() + PATIENCE;
+        let request = format!(
+            "GET /api/v1/audit?event_type=exchange HTTP/1.1\r\nhost: localhost\r\nx-api-key: {}\r\n\r\n",
+            self.admin_key()
+        );
+        loop {
+            let audit: Value = exchange(self.admin, request.as_bytes()).json();
+            if audit["total"] == count {
+                return audit.to_string();
+            }
+            assert!(Instant::now() < deadline, "{audit}");
+        }
     }
 
     /// Returns the metric of a name, labels and all, as `/metrics` has it.

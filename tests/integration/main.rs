@@ -55,6 +55,7 @@ mod sso;
 mod standing;
 mod streams;
 mod succession;
+mod tainted;
 mod tls;
 mod traces;
 mod upstream;

@@ -401,18 +401,18 @@ fn numbers(
     Ok(())
 }
 
-/// Looks for the request's system prompt in what an answer tells.
+/// Looks for the request's system prompt in what an answer tells, and for what is tainted in what it calls tools with.
 fn trace_prompt(sheet: &mut Sheet<'_, '_>, text: &[u8], document: &Document, texts: &Texts) {
     let Some(guarded) = sheet.inspector.guarded else { return };
     let dialect = sheet.inspector.dialect;
     let places = document.strings.iter().zip(texts.places()).filter(|(string, _)| !string.key);
     let told = places.filter_map(|(string, (place, known))| {
         let channel = known.channel.unwrap_or_else(|| dialect.channel(text, document, string));
-        let told = prompt::is_told(words_of(channel, dialect, text, document, string));
-        texts.joined.get(place).filter(|_| told)
+        let channel = words_of(channel, dialect, text, document, string);
+        texts.joined.get(place).filter(|_| prompt::is_told(channel)).map(|told| (channel, told))
     });
-    let percent = prompt::leaked(guarded, told);
-    sheet.gathered().note_leaked(percent);
+    let leak = prompt::leaked(guarded, told);
+    sheet.gathered().note_leak(&leak, guarded);
 }
 
 /// Returns the name of a member whose value may be a secret for its name alone.

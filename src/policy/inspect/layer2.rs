@@ -17,6 +17,7 @@ use crate::policy::decision::Action;
 use crate::policy::decision::Direction;
 use crate::policy::ruleset::Policy;
 use crate::scan::rule::Fired;
+use crate::scan::rule::Rule;
 use crate::scan::rule::Scene;
 use crate::scan::rule::fact::Fact;
 use crate::scan::rule::fact::Facts;
@@ -27,6 +28,8 @@ use crate::scan::threat::Confidence;
 use crate::scan::threat::Decoded;
 use crate::scan::threat::DetectorSet;
 use crate::scan::threat::Layer;
+use crate::scan::trace::Guarded;
+use crate::scan::trace::Leak;
 
 /// How far up from a string the name of its tool is looked for.
 const TOOL_STEPS_MAX: usize = 4;
@@ -90,10 +93,12 @@ impl Gathered {
         self.facts.tools.extend(tools);
     }
 
-    /// Adds how many percent of the system prompt came out, as far as that is more than was known.
-    pub fn note_leaked(&mut self, percent: u8) {
-        self.is_new |= percent > self.facts.leaked;
+    /// Adds what came out of what is guarded, as far as that is more than was known.
+    pub fn note_leak(&mut self, leak: &Leak, guarded: &Guarded) {
+        let (percent, is_tainted) = (leak.percent(guarded), leak.is_tainted());
+        self.is_new |= percent > self.facts.leaked || is_tainted && !self.facts.tainted;
         self.facts.leaked = self.facts.leaked.max(percent);
+        self.facts.tainted |= is_tainted;
     }
 
     /// Returns how many facts there are.
@@ -137,7 +142,7 @@ impl Gathered {
                 weighed.shadow.note(fired.id, decided(shadow), action);
             }
             if action != Action::Allow {
-                weighed.observations.push(self.observation(&fired, action, rule.confidence));
+                weighed.observations.push(self.observation(&fired, action, rule));
             }
         }
         weighed
@@ -165,21 +170,24 @@ impl Gathered {
     }
 
     /// Returns a rule as it is reported: at the first finding it is about, or with the tools it is about.
-    fn observation(&self, fired: &Fired, action: Action, confidence: Confidence) -> Observation {
+    fn observation(&self, fired: &Fired, action: Action, rule: &Rule) -> Observation {
         let about_body = fired.facts.is_empty();
-        let about_tools = about_body && !self.facts.tools.is_empty();
-        let about_prompt = about_body && !about_tools && self.facts.leaked > 0;
-        let first = fired.facts.first().map_or(0, |first| *first);
-        let shown = self.shown.get(first).filter(|_| !about_tools && !about_prompt);
-        let channel = match (about_tools, about_prompt) {
-            (true, _) => Channel::ToolDefinition,
-            (false, true) => Channel::Assistant,
-            (false, false) => Channel::Metadata,
+        let about = if !about_body {
+            None
+        } else if rule.needs.follows_taint() {
+            Some(Channel::ToolCall)
+        } else if !self.facts.tools.is_empty() {
+            Some(Channel::ToolDefinition)
+        } else {
+            (self.facts.leaked > 0).then_some(Channel::Assistant)
         };
+        let first = fired.facts.first().map_or(0, |first| *first);
+        let shown = self.shown.get(first).filter(|_| about.is_none());
+        let channel = about.unwrap_or(Channel::Metadata);
         Observation {
             detector: fired.id,
             action,
-            confidence,
+            confidence: rule.confidence,
             layer: Layer::L2Rules,
             decoded_from: shown.map(|shown| shown.decoded_from.clone()).unwrap_or_default(),
             channel: shown.map_or(channel, |shown| shown.channel),

@@ -1,4 +1,5 @@
-//! The system prompt of an exchange: gathered from its request, looked for in its answer.
+//! The system prompt of an exchange: gathered from its request, looked for in its answer. Beside it, the text of tools that
+//! stood near an injection: looked for in what the answer calls tools with.
 //!
 //! The text is kept until the answer begins; its fingerprints until others took their place, under a keyed hash of it
 //! and its caller, so that how fast a call is answered tells nobody what others sent. None is shown or stored, and it
@@ -30,30 +31,50 @@ const KEPT_MAX: usize = 32;
 /// Keeps their tags apart from those of texts that were clean.
 const ORIGIN: u8 = u8::MAX;
 
-/// What a request tells its model as its operator.
+/// How far an injection in a tool's text taints what stands before and behind it, in bytes.
+const TAINTED_BESIDE: usize = 512;
+/// The most bytes of a request's texts that are known for tainted: the last of them.
+const TAINTED_BYTES_MAX: usize = 32 << 10;
+
+/// What a request tells its model as its operator, and what of tools' texts is tainted.
 #[derive(Default)]
-pub struct Prompt(Vec<u8>);
+pub struct Prompt {
+    text: Vec<u8>,
+    tainted: Vec<u8>,
+}
 
 impl Prompt {
     /// Adds a text, up to the limit of all of them.
     pub(super) fn add(&mut self, text: &[u8]) {
-        let room = GUARDED_BYTES_MAX.saturating_sub(self.0.len());
-        self.0.extend_from_slice(text.get(..room).unwrap_or(text));
+        let room = GUARDED_BYTES_MAX.saturating_sub(self.text.len());
+        self.text.extend_from_slice(text.get(..room).unwrap_or(text));
     }
 
     /// Adds all of another.
     pub(super) fn append(&mut self, other: &Self) {
-        self.add(&other.0);
+        self.add(&other.text);
+        self.taint(&other.tainted);
+    }
+
+    fn taint(&mut self, text: &[u8]) {
+        self.tainted.extend_from_slice(text);
+        let before = self.tainted.len().saturating_sub(TAINTED_BYTES_MAX);
+        self.tainted.drain(..before);
     }
 
     /// Tells whether there is none.
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.text.is_empty()
     }
 
     /// Returns its bytes.
     pub fn bytes(&self) -> &[u8] {
-        &self.0
+        &self.text
+    }
+
+    /// Returns the fingerprints of what is tainted, if anything is.
+    pub fn tainted(&self) -> Option<Arc<Guarded>> {
+        Guarded::taint(&self.tainted).map(Arc::new)
     }
 }
 
@@ -87,7 +108,8 @@ impl Prompts {
 
 impl fmt::Debug for Prompt {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Prompt").field(&self.0.len()).finish()
+        let Self { text, tainted } = self;
+        f.debug_struct("Prompt").field("text", &text.len()).field("tainted", &tainted.len()).finish()
     }
 }
 
@@ -95,6 +117,34 @@ impl fmt::Debug for Prompt {
 pub(super) fn is_guarded(inspector: &Inspector<'_>) -> bool {
     let wanted = inspector.policy.looked_for(Direction::Response);
     inspector.direction == Direction::Request && inspector.ruleset.layer2.guard_prompts(wanted)
+}
+
+/// Keeps of what a tool gave back what stands near an injection, where a policy looks for rules about it.
+pub(super) fn taint(
+    inspector: &Inspector<'_>,
+    text: &[u8],
+    channel: Channel,
+    findings: &[Finding],
+    prompt: &mut Prompt,
+) {
+    let is_injection = |it: &&Finding| {
+        let kind = inspector.ruleset.kind(it.detector);
+        it.confidence >= Confidence::MEDIUM && kind.is_some_and(|kind| kind.category == Category::Injection)
+    };
+    let is_of_tool = inspector.direction == Direction::Request && channel == Channel::ToolResult;
+    let wanted = || inspector.ruleset.layer2.follow_taint(inspector.policy.looked_for(Direction::Response));
+    if !is_of_tool || !findings.iter().any(|it| is_injection(&it)) || !wanted() {
+        return;
+    }
+    let near = findings.iter().filter(is_injection).map(|Finding { value, .. }| {
+        value.start.saturating_sub(TAINTED_BESIDE)..text.len().min(value.end + TAINTED_BESIDE)
+    });
+    let (mut near, mut done) = (near.collect::<Vec<_>>(), 0);
+    near.sort_by_key(|near| near.start);
+    for near in near {
+        prompt.taint(text.get(near.start.max(done)..near.end).unwrap_or_default());
+        done = done.max(near.end);
+    }
 }
 
 /// Tells whether a text of an answer is its model's own: what it says, thinks or hands to a tool.
@@ -126,15 +176,15 @@ pub(super) fn spare_canaries(
     findings.retain(|it| !(is_secret(it) && is_within(it)));
 }
 
-/// Returns how many percent of a guarded text some whole texts tell.
-pub(super) fn leaked<'t>(guarded: &Guarded, texts: impl Iterator<Item = &'t [u8]>) -> u8 {
+/// Returns what some whole texts tell of a guarded one, each of a channel.
+pub(super) fn leaked<'t>(guarded: &Guarded, texts: impl Iterator<Item = (Channel, &'t [u8])>) -> Leak {
     let mut leak = Leak::default();
-    for text in texts {
-        let mut trace = Trace::default();
+    for (channel, text) in texts {
+        let mut trace = Trace::begin(channel == Channel::ToolCall);
         trace.push(guarded, &mut leak, text);
         trace.finish(guarded, &mut leak);
     }
-    leak.percent(guarded)
+    leak
 }
 
 #[cfg(test)]
@@ -144,8 +194,10 @@ mod tests {
     #[test]
     fn a_prompt_that_comes_again_has_the_same_fingerprints_and_others_have_their_own() {
         let (prompts, memo) = (Prompts::default(), Memo::default());
-        let prompt =
-            |number: usize| Prompt(format!("{number}: {}", "Never speak of it. ".repeat(9)).into_bytes());
+        let prompt = |number: usize| {
+            let text = format!("{number}: {}", "Never speak of it. ".repeat(9)).into_bytes();
+            Prompt { text, ..Prompt::default() }
+        };
         let guarded = |caller: &str, number: usize| {
             prompts.guarded(&memo, caller, &prompt(number)).expect("it is long enough")
         };

@@ -228,6 +228,7 @@ impl<'a, 'v> Sheet<'a, 'v> {
         findings.extend(named.iter().flatten().cloned());
         self.found += findings.len();
         prompt::spare_canaries(self.inspector, text, channel, &mut findings);
+        prompt::taint(self.inspector, text, channel, &findings, &mut self.prompt);
         let mut masks = self.judge(&findings, channel, |range| text.get(range));
         if self.may_restore(text) {
             let values = restore::find(self.vault, text, inside(text)).values;
@@ -357,16 +358,14 @@ impl<'a, 'v> Sheet<'a, 'v> {
     }
 
     /// Turns the sheet into the verdict on `bytes`.
-    pub fn conclude(mut self, bytes: Bytes, unreadable: Option<Unreadable>) -> Inspection {
+    pub fn conclude(mut self, mut bytes: Bytes, mut unreadable: Option<Unreadable>) -> Inspection {
         self.weigh();
         let mut action = Action::strictest(self.observations.iter().map(|observation| observation.action));
         action = action.max(self.attachments.action());
-        let mut unreadable = unreadable;
         if unreadable.is_some() {
             action = action.max(self.inspector.policy.fail_mode.action());
             self.inspector.shadow().inspect(|shadow| self.shadow.act(shadow.fail_mode.action()));
         }
-        let mut bytes = bytes;
         if !self.edits.is_empty() {
             self.edits.sort_by_key(|edit| edit.range.start);
             match splice(&bytes, &self.edits) {

@@ -11,6 +11,7 @@ use super::names::Named;
 use super::slot::Beside;
 use super::stop::Found;
 use super::stop::Stop;
+use crate::llm::dialect::Channel;
 use crate::llm::dialect::LaneKey;
 use crate::llm::dialect::LaneKind;
 use crate::llm::json::JsonProblem;
@@ -41,7 +42,10 @@ pub(super) fn begin(inspector: &Inspector<'_>, key: &LaneKey) -> Beside {
     let named = is_named.then(Named::default);
     let reading = Reading::begin(judge_of(inspector), (inspector.judged(), channel));
     match inspector.guarded.filter(|_| prompt::is_told(channel)) {
-        Some(_) => (Some(reading.unwrap_or_else(Reading::silent)), named, Some(Trace::default())),
+        Some(_) => {
+            let trace = Trace::begin(channel == Channel::ToolCall);
+            (Some(reading.unwrap_or_else(Reading::silent)), named, Some(trace))
+        }
         None => (reading, named, None),
     }
 }
@@ -235,7 +239,7 @@ impl StreamInspector {
         heard: Option<Heard>,
     ) -> Result<(), Stop> {
         if let Some(guarded) = inspector.guarded {
-            self.gathered.note_leaked(self.leak.percent(guarded));
+            self.gathered.note_leak(&self.leak, guarded);
         }
         // What stands behind may be a part of a name, or of another value that is not told yet.
         let until = until.min(self.lanes[slot].judged_to);

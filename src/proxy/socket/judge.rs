@@ -36,7 +36,8 @@ use crate::scan::trace::Guarded;
 
 /// The most findings of one socket that are recorded, in each direction; all of them are acted upon.
 const RECORDED_MAX: usize = 10_000;
-/// How many messages that tell the model something as its operator are guarded; of more, the latest.
+/// How many messages that tell the model something as its operator are guarded, and of how many that bring tainted text
+/// what is told in calls; of more, the latest.
 const INSTRUCTIONS_MAX: usize = 8;
 
 /// A socket under way.
@@ -54,9 +55,12 @@ pub(super) struct Line {
     room: Reserved,
 }
 
-/// What the caller told the model as its operator, message by message: the latest last.
+/// What the caller told the model as its operator, and what it brought that is tainted, message by message: the latest last.
 #[derive(Default)]
-struct Instructions(VecDeque<Arc<Guarded>>);
+struct Instructions {
+    told: VecDeque<Arc<Guarded>>,
+    tainted: VecDeque<Arc<Guarded>>,
+}
 
 /// What the provider said, in its lanes.
 pub(super) struct Lanes<'a> {
@@ -139,19 +143,20 @@ impl Line {
 impl Instructions {
     /// Guards what a message told the model as its operator, beside what others told it.
     fn add(&mut self, exchange: &mut Exchange, inspector: &mut StreamInspector) {
-        let before = exchange.guarded.take();
-        exchange.guard_prompt();
-        match exchange.guarded.take() {
-            Some(guarded) if !self.0.iter().any(|known| Arc::ptr_eq(known, &guarded)) => {
-                if self.0.len() >= INSTRUCTIONS_MAX {
-                    self.0.pop_front();
-                }
-                self.0.push_back(guarded);
-                exchange.guarded = Some(Arc::new(Guarded::several(self.0.iter().cloned().collect())));
-                inspector.guard_anew();
-            }
-            Some(_) | None => exchange.guarded = before,
+        let (told, tainted) = exchange.take_guarded();
+        let is_new = |it: &Arc<Guarded>| !self.told.iter().any(|known| Arc::ptr_eq(known, it));
+        let told = told.filter(is_new);
+        if told.is_none() && tainted.is_none() {
+            return;
         }
+        for (kept, new) in [(&mut self.told, told), (&mut self.tainted, tainted)] {
+            kept.extend(new);
+            let before = kept.len().saturating_sub(INSTRUCTIONS_MAX);
+            kept.drain(..before);
+        }
+        let all = self.told.iter().chain(&self.tainted).cloned().collect();
+        exchange.guarded = Some(Arc::new(Guarded::several(all)));
+        inspector.guard_anew();
     }
 }
 

@@ -51,7 +51,7 @@ const PARSER_STACK_BYTES: usize = CONDITION_BYTES_MAX << 13;
 const PARSER_GAVE_UP: &str = "Recursion limit";
 
 /// What a condition may name, beside the variables that it introduces itself.
-pub const VARIABLES: [&str; 15] = [
+pub const VARIABLES: [&str; 16] = [
     "findings",
     ASKED,
     "counts",
@@ -60,6 +60,7 @@ pub const VARIABLES: [&str; 15] = [
     "types",
     "tools",
     "leaked",
+    "tainted",
     "risk",
     "direction",
     "dialect",
@@ -344,6 +345,7 @@ impl Variables {
             ("types", types(facts, known)),
             ("tools", list(tools)),
             ("leaked", Value::Int(i64::from(scene.facts.leaked))),
+            ("tainted", Value::Bool(scene.facts.tainted)),
             ("risk", risk),
             ("direction", text(scene.direction)),
             ("dialect", text(scene.dialect)),

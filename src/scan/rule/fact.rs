@@ -82,6 +82,8 @@ pub struct Facts {
     pub tools: Vec<ToolFact>,
     /// How many percent of the request's system prompt came out in the answer.
     pub leaked: u8,
+    /// Whether a tool is called with what stood near an injection in a tool's answer.
+    pub tainted: bool,
 }
 
 /// How often a detector found something.
@@ -157,6 +159,6 @@ impl Facts {
 
     /// Tells whether there is nothing to look at.
     pub fn is_empty(&self) -> bool {
-        self.list.is_empty() && self.tools.is_empty() && self.leaked == 0
+        self.list.is_empty() && self.tools.is_empty() && self.leaked == 0 && !self.tainted
     }
 }

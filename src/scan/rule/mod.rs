@@ -196,8 +196,17 @@ impl Rules {
 
     /// Tells whether one of some rules is about what came out of a system prompt.
     pub fn guard_prompts(&self, wanted: &DetectorSet) -> bool {
+        self.any_needs(wanted, Needs::guards_prompts)
+    }
+
+    /// Tells whether one of some rules is about what tools are called with.
+    pub fn follow_taint(&self, wanted: &DetectorSet) -> bool {
+        self.any_needs(wanted, Needs::follows_taint)
+    }
+
+    fn any_needs(&self, wanted: &DetectorSet, are_about: fn(Needs) -> bool) -> bool {
         let mut rules = self.rules.iter().enumerate();
-        rules.any(|(at, rule)| rule.needs.guards_prompts() && wanted.contains(self.id(at)))
+        rules.any(|(at, rule)| are_about(rule.needs) && wanted.contains(self.id(at)))
     }
 
     /// Returns the detectors that conditions know, in the order of their ids.

@@ -18,6 +18,8 @@ const DECODED: &str = "decoded";
 const TOOLS: &str = "tools";
 /// The word for a system prompt of which something came out.
 const LEAKED: &str = "leaked";
+/// The word for a call of a tool with text that nobody trusts.
+const TAINTED: &str = "tainted";
 
 /// What a rule needs: everything named must be there, in whichever findings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -43,12 +45,21 @@ impl Needs {
         let categories = self.0 & bits(&Category::ALL.map(Category::as_str));
         let of_others = bits(&["request", "system", "user", "tool_result", "tool_definition"]);
         let rests = categories == 0 || categories & bits(&[category.as_str()]) != 0;
-        rests && self.0 & (of_others | bits(&[LEAKED])) == 0
+        rests && self.0 & (of_others | bits(&[LEAKED, TAINTED])) == 0
     }
 
     /// Tells whether the rule is about what came out of a system prompt.
     pub fn guards_prompts(self) -> bool {
-        words().any(|(bit, word)| word == LEAKED && self.0 & bit != 0)
+        self.names(LEAKED)
+    }
+
+    /// Tells whether the rule is about what tools are called with.
+    pub fn follows_taint(self) -> bool {
+        self.names(TAINTED)
+    }
+
+    fn names(self, named: &str) -> bool {
+        words().any(|(bit, word)| word == named && self.0 & bit != 0)
     }
 
     pub(super) fn met_by(self, seen: &Seen) -> bool {
@@ -65,6 +76,9 @@ impl Seen {
         }
         if scene.facts.leaked > 0 {
             seen.see(LEAKED);
+        }
+        if scene.facts.tainted {
+            seen.see(TAINTED);
         }
         seen.and(scene.facts.list(), known)
     }
@@ -93,7 +107,7 @@ impl Seen {
 fn words() -> impl Iterator<Item = (u32, &'static str)> {
     let layers = [Layer::L1Regex, Layer::L2Rules, Layer::L3Ml].map(Layer::as_str);
     let closed = CHANNELS.into_iter().chain(DIRECTIONS).chain(layers);
-    let words = closed.chain(Category::ALL.map(Category::as_str)).chain([DECODED, TOOLS, LEAKED]);
+    let words = closed.chain(Category::ALL.map(Category::as_str)).chain([DECODED, TOOLS, LEAKED, TAINTED]);
     words.enumerate().map(|(at, word)| (1 << at, word))
 }
 
@@ -109,7 +123,7 @@ impl FromStr for Needs {
     type Err = UnknownName;
 
     fn from_str(text: &str) -> Result<Self, UnknownName> {
-        let expected = "a category, a channel, a direction, a layer, decoded, tools";
+        let expected = "a category, a channel, a direction, a layer, decoded, tools, leaked, tainted";
         let found = words().find(|(_, word)| *word == text);
         found.map(|(bit, _)| Self(bit)).ok_or(UnknownName { expected })
     }

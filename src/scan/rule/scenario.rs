@@ -44,6 +44,9 @@ pub struct Scenario {
     /// How many percent of the request's system prompt came out.
     #[serde(default)]
     pub leaked: u8,
+    /// Whether a tool is called with what stood near an injection.
+    #[serde(default)]
+    pub tainted: bool,
 }
 
 /// One message.
@@ -154,6 +157,7 @@ impl Scenario {
         }
         facts.tools = self.tools.iter().map(ToolFact::from).collect();
         facts.leaked = self.leaked;
+        facts.tainted = self.tainted;
         Ok(facts)
     }
 
@@ -205,7 +209,9 @@ impl fmt::Display for Scenario {
         let asked = self.asked.iter().map(|asked| format!("after {}", part(asked)));
         let lines = asked.chain(self.parts.iter().map(part)).chain(self.findings.iter().map(told));
         let leaked = (self.leaked > 0).then(|| format!("{} % of the system prompt", self.leaked));
-        let lines: Vec<String> = lines.chain(self.tools.iter().map(tool)).chain(leaked).collect();
+        let tainted = self.tainted.then(|| "a call with tainted text".to_owned());
+        let lines = lines.chain(self.tools.iter().map(tool)).chain(leaked).chain(tainted);
+        let lines: Vec<String> = lines.collect();
         write!(f, "{}: {}", self.direction, lines.join("; "))
     }
 }
