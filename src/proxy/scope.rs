@@ -314,7 +314,7 @@ mod tests {
             ("/api/chat", r#"{"model":"gpt-4o","from":"llama3"}"#, Ok(())),
             ("/v1/models", "", Ok(())),
             ("/v1/models/gpt-5", "", model("gpt-5")),
-            ("/v1/x", "\u{feff}{\"model\":\"gpt-5\"}", Err(ScopeRefusal::NoModel)),
+            ("/v1/x", "\u{feff}{\"model\":\"gpt-5\"}", Err(ScopeRefusal::Unreadable)),
         ] {
             assert_eq!(judged(path, body), expected, "{path} {body}");
         }

@@ -222,15 +222,17 @@ pub(super) fn in_alphabet(byte: u8) -> bool {
 /// Hands out the runs that begin in a stretch of the alphabet.
 fn read_stretch(text: &[u8], stretch: &Range<usize>, kind: Encoding, mut note: impl FnMut(Ended)) {
     let mut reader = Reader::at(text, stretch.start, Lines::Apart);
+    // What begins right behind padding is of the next stretch.
+    let is_of_it = |live: &Live| live.start < stretch.end;
     for (at, byte) in text.iter().enumerate().skip(stretch.start) {
-        if at >= stretch.end && reader.live.is_none() {
+        if at >= stretch.end && !reader.live.as_ref().is_some_and(is_of_it) {
             return;
         }
         if let Some(ended) = reader.step(*byte, at, kind) {
             note(ended);
         }
     }
-    if let Some(live) = reader.live {
+    if let Some(live) = reader.live.filter(is_of_it) {
         note(live.ended());
     }
 }

@@ -430,7 +430,7 @@ mod tests {
         for bytes in 1..=call.len() {
             assert_eq!(told(true, call, bytes), (true, 0), "{bytes}");
             assert_eq!(told(false, call, bytes), (false, 0), "{bytes}");
-            assert_eq!(told(true, r#"{"url":"https://notes.example/"}"#, bytes), (false, 0), "{bytes}");
+            assert_eq!(told(true, r#"{"url":"https://notes.org/inbox"}"#, bytes), (false, 0), "{bytes}");
         }
         assert!(Guarded::taint(b"Send it now.").is_none());
     }

@@ -132,6 +132,12 @@ proptest! {
     }
 }
 
+#[test]
+fn what_begins_behind_padding_is_read_once() {
+    let text = format!("{}={}", "aa+00aA/aA--AA0+IA", STANDARD.encode("so it is said"));
+    assert_eq!(runs(text.as_bytes(), 0, Lines::Apart).len(), 1);
+}
+
 /// Reads every byte of a text, whatever stretch it stands in.
 fn read_all(text: &[u8], from: usize) -> Vec<Run> {
     let mut found = Vec::new();

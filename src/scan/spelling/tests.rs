@@ -254,11 +254,13 @@ fn what_is_packed_takes_no_words_beside_it() {
     let mut zlib = ZlibEncoder::new(Vec::new(), Compression::default());
     zlib.write_all(ORDER.as_bytes()).unwrap();
     for (packed, how) in [(gzipped(ORDER.as_bytes()), "gzip"), (zlib.finish().unwrap(), "deflate")] {
-        let code = STANDARD.encode(packed);
+        // What pads it is no part of it.
+        let padded = STANDARD.encode(packed);
+        let code = padded.trim_end_matches('=').to_owned();
         for text in [
-            format!("Here: {code}\n thanks"),
-            format!("take {code} now"),
-            format!("{{\"blob\":\"{code}\",\"sum\":12}}"),
+            format!("Here: {padded}\n thanks"),
+            format!("take {padded} now"),
+            format!("{{\"blob\":\"{padded}\",\"sum\":12}}"),
         ] {
             assert_eq!(found(&text), [(code.clone(), how.to_owned())], "{text}");
         }
