@@ -82,6 +82,18 @@
 //! in a comment (`<!-- 3f9a61c2 -->`), between `<-@!--` and `--@!->`, or behind the word `canary`. In all of those spellings, in Base32
 //! and in bits, it counts as all of the prompt.
 //!
+//! # Calls that repeat what an injection brought
+//! What stands within 512 bytes of an injection (medium confidence or more) in a tool's answer is known by fingerprints of 16 letters or
+//! digits in a row while the request's answer comes: of 16 kB of it, the last. A call of a tool whose arguments have one of them fires the rule
+//! `tainted_tool_call`: it is recorded, and under `block` the answer is refused. In a stream that is known where a window of 512 bytes ends, or
+//! the call: its arguments may have left, and the error comes before the client's library hands the call on. A call that comes
+//! whole in one event is refused before it leaves.
+//!
+//! Not known again are shorter addresses, other words, what stands farther from the injection, what was encoded there, an
+//! injection that is parted over texts, and values that the gateway itself replaced by placeholders. What the user or the model had said
+//! before counts if the tool repeats it beside an injection, an address that was asked for above all: that is why calls are only recorded
+//! unless a policy says otherwise.
+//!
 //! # Secrets and personal data
 //! Medium confidence or more, in the spellings that a request is read in (`make eval`, which has every family and every type):
 //!

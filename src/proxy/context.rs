@@ -285,18 +285,18 @@ impl Exchange {
     /// Keeps of the system prompt what tells it in an answer, now that there is one, and of what is tainted what tells it in a
     /// call.
     pub fn guard_prompt(&mut self) {
-        let (prompt, tainted) = self.take_guarded();
-        self.guarded = match (prompt, tainted) {
+        let (guarded, prompt) = self.take_guarded();
+        self.guarded = match (guarded, prompt.tainted()) {
             (Some(prompt), Some(tainted)) => Some(Arc::new(Guarded::several(vec![prompt, tainted]))),
             (prompt, tainted) => prompt.or(tainted),
         };
     }
 
-    /// Takes the fingerprints of the system prompt, and of what is tainted.
-    pub fn take_guarded(&mut self) -> (Option<Arc<Guarded>>, Option<Arc<Guarded>>) {
+    /// Takes the system prompt, with its fingerprints.
+    pub fn take_guarded(&mut self) -> (Option<Arc<Guarded>>, Prompt) {
         let prompt = std::mem::take(&mut self.prompt);
         let caller = self.caller.as_ref().map_or("", CallerId::as_str);
-        (self.rules.prompts.guarded(&self.rules.memo, caller, &prompt), prompt.tainted())
+        (self.rules.prompts.guarded(&self.rules.memo, caller, &prompt), prompt)
     }
 
     /// Notes what was found in what the caller asks; of more than rules look at in a body, the latest counts.

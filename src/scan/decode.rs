@@ -219,10 +219,9 @@ pub(super) fn in_alphabet(byte: u8) -> bool {
     VALUES[usize::from(byte)] != NO_DIGIT
 }
 
-/// Hands out the runs that begin in a stretch of the alphabet.
+/// Hands out the runs that begin in a stretch of the alphabet; what begins right behind its padding is of the next one.
 fn read_stretch(text: &[u8], stretch: &Range<usize>, kind: Encoding, mut note: impl FnMut(Ended)) {
     let mut reader = Reader::at(text, stretch.start, Lines::Apart);
-    // What begins right behind padding is of the next stretch.
     let is_of_it = |live: &Live| live.start < stretch.end;
     for (at, byte) in text.iter().enumerate().skip(stretch.start) {
         if at >= stretch.end && !reader.live.as_ref().is_some_and(is_of_it) {
@@ -274,8 +273,7 @@ impl RunTracker {
 
     /// Ends the text and returns the runs that end with it.
     pub(super) fn finish(&mut self) -> Option<Passed> {
-        let ends =
-            [&mut self.base64, &mut self.hex].map(|reader| reader.live.take().map(|live| live.ended()));
+        let ends = [&mut self.base64, &mut self.hex].map(|it| it.live.take().map(|live| live.ended()));
         ends.into_iter().flatten().filter_map(Passed::of).reduce(Passed::with)
     }
 

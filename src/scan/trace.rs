@@ -36,6 +36,8 @@ pub const GUARDED_BYTES_MAX: usize = 32 << 10;
 
 /// How many letters in a row a call has of a text that nobody trusts: so many are in most addresses with a path.
 pub const TAINT_LETTERS: usize = 16;
+/// How many bytes each letter of such a text takes at most, by its fingerprints.
+pub const TAINT_BYTES_EACH: usize = marks::BYTES_EACH;
 
 /// How many letters of a canary have a fingerprint: as many as the shortest that tools put into prompts have.
 const CANARY_LETTERS: usize = 8;
@@ -176,6 +178,11 @@ impl Guarded {
         Some(Self { taint, ..Self::default() })
     }
 
+    /// Tells whether it is, or has, a text that nobody trusts.
+    pub fn taints(&self) -> bool {
+        !self.taint.is_empty() || self.others.iter().any(|other| other.taints())
+    }
+
     /// Returns several texts, of which each is known by itself.
     pub fn several(others: Vec<Arc<Self>>) -> Self {
         Self { others, ..Self::default() }
@@ -225,6 +232,13 @@ impl Leak {
             false => self.text.percent(guarded.text.totals()),
         };
         others.fold(own, u8::max)
+    }
+
+    /// Forgets what came out of all but the first of several texts.
+    pub fn forget_others(&mut self, kept: usize) {
+        let mut others = std::mem::take(&mut self.others);
+        others.truncate(kept);
+        *self = Self { others, ..Self::default() };
     }
 
     /// Tells whether a tool was called with anything of a text that nobody trusts.

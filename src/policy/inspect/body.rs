@@ -89,7 +89,7 @@ fn read_texts(sheet: &mut Sheet<'_, '_>, body: &[u8], media: &Media) -> Result<(
         Media::Text | Media::Form | Media::Opaque | Media::Undeclared
             if speaks_json && Media::may_be_json(body) =>
         {
-            json(sheet, body, 0)
+            json(sheet, unmarked(body), body.len() - unmarked(body).len())
         }
         Media::Text | Media::Form | Media::EventStream | Media::Opaque | Media::File | Media::Undeclared => {
             loose(sheet, body, media, 0)

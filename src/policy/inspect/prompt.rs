@@ -9,6 +9,7 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
 
+use memchr::memmem;
 use parking_lot::Mutex;
 
 use super::Inspector;
@@ -23,6 +24,7 @@ use crate::scan::threat::Finding;
 use crate::scan::trace::GUARDED_BYTES_MAX;
 use crate::scan::trace::Guarded;
 use crate::scan::trace::Leak;
+use crate::scan::trace::TAINT_BYTES_EACH;
 use crate::scan::trace::Trace;
 use crate::scan::trace::canaries;
 
@@ -34,7 +36,7 @@ const ORIGIN: u8 = u8::MAX;
 /// How far an injection in a tool's text taints what stands before and behind it, in bytes.
 const TAINTED_BESIDE: usize = 512;
 /// The most bytes of a request's texts that are known for tainted: the last of them.
-const TAINTED_BYTES_MAX: usize = 32 << 10;
+const TAINTED_BYTES_MAX: usize = 16 << 10;
 
 /// What a request tells its model as its operator, and what of tools' texts is tainted.
 #[derive(Default)]
@@ -56,10 +58,19 @@ impl Prompt {
         self.taint(&other.tainted);
     }
 
-    fn taint(&mut self, text: &[u8]) {
+    /// Adds what is tainted of another; tells whether there was anything new.
+    pub fn taint_as(&mut self, other: &Self) -> bool {
+        self.taint(&other.tainted)
+    }
+
+    fn taint(&mut self, text: &[u8]) -> bool {
+        if text.is_empty() || memmem::find(&self.tainted, text).is_some() {
+            return false;
+        }
         self.tainted.extend_from_slice(text);
         let before = self.tainted.len().saturating_sub(TAINTED_BYTES_MAX);
         self.tainted.drain(..before);
+        true
     }
 
     /// Tells whether there is none.
@@ -70,6 +81,11 @@ impl Prompt {
     /// Returns its bytes.
     pub fn bytes(&self) -> &[u8] {
         &self.text
+    }
+
+    /// Returns how many bytes the fingerprints of what is tainted take at most.
+    pub fn tainted_bytes(&self) -> usize {
+        self.tainted.len() * TAINT_BYTES_EACH
     }
 
     /// Returns the fingerprints of what is tainted, if anything is.

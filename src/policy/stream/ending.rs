@@ -13,7 +13,6 @@ use crate::llm::dialect::LaneKind;
 use crate::llm::dialect::LanePart;
 use crate::llm::usage::Usage;
 use crate::policy::inspect::Inspector;
-use crate::scan::trace::Leak;
 
 /// The most answers of a conversation that are told apart while they are under way.
 const ANSWERS_MAX: usize = 64;
@@ -145,9 +144,9 @@ impl StreamInspector {
         std::mem::take(&mut self.is_counted).then(|| std::mem::take(&mut self.usage))
     }
 
-    /// Follows other guarded texts from here on.
-    pub fn guard_anew(&mut self) {
-        self.leak = Leak::default();
+    /// Follows other guarded texts from here on: the first of several are those they were.
+    pub fn guard_anew(&mut self, kept: usize) {
+        self.leak.forget_others(kept);
     }
 
     /// Tells whether a stray text that waits is over: an event goes on without it. It may leave some out while it ends in

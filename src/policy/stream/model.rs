@@ -14,6 +14,7 @@ use super::stop::Stop;
 use crate::llm::dialect::Channel;
 use crate::llm::dialect::LaneKey;
 use crate::llm::dialect::LaneKind;
+use crate::llm::json::Document;
 use crate::llm::json::JsonProblem;
 use crate::policy::decision::Action;
 use crate::policy::inspect::Inspector;
@@ -60,6 +61,33 @@ fn judge_of<'a>(inspector: &Inspector<'a>) -> Judge<'a> {
 const WORDS: &[u8] = b"one text of several words";
 
 impl StreamInspector {
+    /// Looks for what is tainted in the calls of an event that come whole: their texts have no lanes that are followed.
+    pub(super) fn trace_calls(
+        &mut self,
+        inspector: &Inspector<'_>,
+        vault: &mut Vault,
+        (payload, document, event): (&[u8], &Document, Option<&str>),
+    ) -> Result<(), Stop> {
+        let (dialect, was_tainted) = (inspector.dialect, self.leak.is_tainted());
+        let Some(guarded) = inspector.guarded.filter(|guarded| guarded.taints() && !was_tainted) else {
+            return Ok(());
+        };
+        for string in document.strings.iter().filter(|string| !string.key) {
+            let is_call = dialect.channel(payload, document, string) == Channel::ToolCall;
+            if is_call && dialect.lane(event, payload, document, string).is_none() {
+                let mut trace = Trace::begin(true);
+                trace.push(guarded, &mut self.leak, &document.text(payload, string));
+                trace.finish(guarded, &mut self.leak);
+            }
+        }
+        if !self.leak.is_tainted() {
+            return Ok(());
+        }
+        self.gathered.note_leak(&self.leak, guarded);
+        let (_, blocked) = self.judge(inspector, vault, &[], (Channel::ToolCall, None), |_| None);
+        if blocked.is_some() { Err(Stop::Alone) } else { Ok(()) }
+    }
+
     /// Takes the next text of a lane.
     pub(super) fn feed(
         &mut self,

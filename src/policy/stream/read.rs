@@ -108,6 +108,7 @@ impl StreamInspector {
         let is_counted = self.count(Usage::read(inspector.dialect, &payload, &document));
         self.pin_tools(inspector, vault, &payload, &document)?;
         self.note_called(inspector, (&payload, &document, event.as_deref()));
+        self.trace_calls(inspector, vault, (&payload, &document, event.as_deref()))?;
         let stop = self.read_strings(inspector, vault, held, (&payload, &document, event.as_deref()))?;
         if stop.is_none() {
             self.scan_borders(inspector, vault, held, &document)?;

@@ -30,14 +30,14 @@ use crate::policy::decision::Direction;
 use crate::policy::decision::FailMode;
 use crate::policy::inspect::Observation;
 use crate::policy::inspect::Unreadable;
+use crate::policy::inspect::prompt::Prompt;
 use crate::policy::stream::Flow;
 use crate::policy::stream::StreamInspector;
 use crate::scan::trace::Guarded;
 
 /// The most findings of one socket that are recorded, in each direction; all of them are acted upon.
 const RECORDED_MAX: usize = 10_000;
-/// How many messages that tell the model something as its operator are guarded, and of how many that bring tainted text
-/// what is told in calls; of more, the latest.
+/// How many messages that tell the model something as its operator are guarded; of more, the latest.
 const INSTRUCTIONS_MAX: usize = 8;
 
 /// A socket under way.
@@ -59,7 +59,7 @@ pub(super) struct Line {
 #[derive(Default)]
 struct Instructions {
     told: VecDeque<Arc<Guarded>>,
-    tainted: VecDeque<Arc<Guarded>>,
+    tainted: Prompt,
 }
 
 /// What the provider said, in its lanes.
@@ -103,7 +103,8 @@ impl Line {
     /// All sockets, streams and bodies together hold as much as they may.
     pub(super) fn take_room(&mut self) -> Result<(), GateFault> {
         let unread = self.from_caller.unread_bytes() + self.from_provider.unread_bytes();
-        self.room.hold(unread + self.waiting.bytes() + self.inspector.held_bytes())
+        let held = self.waiting.bytes() + self.inspector.held_bytes() + self.instructions.tainted_bytes();
+        self.room.hold(unread + held)
     }
 
     /// Tells whether one of the two has said farewell: what happens to the connections after that is no fault.
@@ -143,20 +144,24 @@ impl Line {
 impl Instructions {
     /// Guards what a message told the model as its operator, beside what others told it.
     fn add(&mut self, exchange: &mut Exchange, inspector: &mut StreamInspector) {
-        let (told, tainted) = exchange.take_guarded();
-        let is_new = |it: &Arc<Guarded>| !self.told.iter().any(|known| Arc::ptr_eq(known, it));
-        let told = told.filter(is_new);
-        if told.is_none() && tainted.is_none() {
+        let (told, prompt) = exchange.take_guarded();
+        let told = told.filter(|it| !self.told.iter().any(|known| Arc::ptr_eq(known, it)));
+        let (is_told, is_tainted) = (told.is_some(), self.tainted.taint_as(&prompt));
+        if !is_told && !is_tainted {
             return;
         }
-        for (kept, new) in [(&mut self.told, told), (&mut self.tainted, tainted)] {
-            kept.extend(new);
-            let before = kept.len().saturating_sub(INSTRUCTIONS_MAX);
-            kept.drain(..before);
-        }
-        let all = self.told.iter().chain(&self.tainted).cloned().collect();
+        self.told.extend(told);
+        let before = self.told.len().saturating_sub(INSTRUCTIONS_MAX);
+        self.told.drain(..before);
+        let all = self.told.iter().cloned().chain(self.tainted.tainted()).collect();
         exchange.guarded = Some(Arc::new(Guarded::several(all)));
-        inspector.guard_anew();
+        // Of instructions that stay, what was told stays told.
+        inspector.guard_anew(if is_told { 0 } else { self.told.len() });
+    }
+
+    /// Returns how many bytes what is tainted takes.
+    fn tainted_bytes(&self) -> usize {
+        self.tainted.tainted_bytes()
     }
 }
 

@@ -18,21 +18,24 @@ pub(super) fn read(text: &[u8]) -> Option<Spelt> {
     Some(Spelt { is_bare: true, ..turned(stretches) })
 }
 
-/// Tells whether a text has any.
+/// Tells whether a text may have any.
 pub(super) fn is_in(text: &[u8]) -> bool {
-    stretches(text).is_some()
+    memmem::find(text, OVERRIDE.as_bytes()).is_some()
 }
 
-/// Returns these stretches, each on a line.
+/// Returns these stretches, with what is in no value between them.
 fn stretches(text: &[u8]) -> Option<View> {
-    let (mut view, mut at) = (View::default(), 0);
+    let (mut view, mut at, mut line_end) = (View::default(), 0, 0);
     while let Some(found) = memmem::find(text.get(at..)?, OVERRIDE.as_bytes()) {
         let start = at + found + OVERRIDE.len();
-        let rest = text.get(start..)?;
-        let line = rest.get(..memchr(b'\n', rest).unwrap_or(rest.len()))?;
+        if start > line_end {
+            let rest = text.get(start..)?;
+            line_end = start + memchr(b'\n', rest).unwrap_or(rest.len());
+        }
+        let line = text.get(start..line_end)?;
         at = start + memmem::find(line, END.as_bytes()).unwrap_or(line.len());
         view.append(text.get(start..at)?, start, 1, 1);
-        view.append(b"\n", at, 1, 1);
+        view.append(b"\0", at, 1, 1);
     }
     (!view.bytes().is_empty()).then_some(view)
 }

@@ -104,10 +104,11 @@ fn is_dense(window: &[u8; WINDOW_BYTES]) -> bool {
 /// least of the text.
 fn unpacked(text: &[u8], rows: &[Row]) -> Result<Vec<(Spelling, Unpacked)>, ScanFault> {
     let mut found = unpacked_of(text, &mut Default::default())?;
-    let mut budgets = Default::default();
+    // What is unpacked in each of the variants is one text.
+    let mut budgets: [[Budget; 2]; group::VARIANTS_MAX] = Default::default();
     for row in rows {
-        for (from, signs) in row.variants() {
-            for (spelling, packed) in unpacked_of(signs, &mut budgets)? {
+        for ((from, signs), budgets) in row.variants().zip(&mut budgets) {
+            for (spelling, packed) in unpacked_of(signs, budgets)? {
                 let run = row.source(packed.run.start + from..packed.run.end + from);
                 let is_same = |(other, known): &(Spelling, Unpacked)| {
                     (*other, known.run.start, &known.bytes) == (spelling, run.start, &packed.bytes)

@@ -15,6 +15,8 @@ use crate::scan::threat::Encoding;
 use crate::scan::threat::Spelling;
 use crate::scan::view::View;
 
+/// How many variants a row has at most.
+pub(super) const VARIANTS_MAX: usize = 4;
 /// The shortest row, in signs.
 const ROW_SIGNS_MIN: usize = 24;
 /// From how many bytes in pieces of one length on a row is looked for.

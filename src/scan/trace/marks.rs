@@ -6,6 +6,8 @@ use std::ops::Range;
 const FACTORS: [u64; 2] = [0x9e37_79b9_7f4a_7c15, 0xd6e8_feb8_6659_fd93];
 /// The places of a table for each fingerprint that it has room for.
 const SLOTS_EACH: usize = 4;
+/// How many bytes a fingerprint takes at most, with its places.
+pub(super) const BYTES_EACH: usize = size_of::<u64>() + 2 * SLOTS_EACH * size_of::<u32>();
 /// Stands for a place that is free.
 const FREE: u32 = 0;
 

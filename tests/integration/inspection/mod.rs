@@ -27,6 +27,7 @@ mod refused;
 mod remarks;
 mod scripts;
 mod spelt;
+mod tainted;
 mod tokens;
 mod traffic;
 mod typed;
