@@ -90,7 +90,8 @@
 //! whole in one event is refused before it leaves.
 //!
 //! Not known again are shorter addresses, other words, what stands farther from the injection, what was encoded there, an
-//! injection that is parted over texts, and values that the gateway itself replaced by placeholders. What the user or the model had said
+//! injection that is parted over texts, values that the gateway itself replaced by placeholders, and arguments that go by a name of a
+//! dialect's metadata (`id`, `data`, `type`). What the user or the model had said
 //! before counts if the tool repeats it beside an injection, an address that was asked for above all: that is why calls are only recorded
 //! unless a policy says otherwise.
 //!

@@ -169,7 +169,8 @@ impl Guarded {
     /// Returns the fingerprints of a text that nobody trusts, unless it is too short to be known again.
     pub fn taint(text: &[u8]) -> Option<Self> {
         let view = view::canonical(text);
-        let grams = grams(view.as_ref().map_or(text, |view| view.bytes()));
+        let plain = view.as_ref().map_or(text, |view| view.bytes());
+        let grams = grams(plain.get(..text.len()).unwrap_or(plain));
         if grams.is_empty() {
             return None;
         }

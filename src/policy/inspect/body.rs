@@ -409,7 +409,9 @@ fn trace_prompt(sheet: &mut Sheet<'_, '_>, text: &[u8], document: &Document, tex
     let told = places.filter_map(|(string, (place, known))| {
         let channel = known.channel.unwrap_or_else(|| dialect.channel(text, document, string));
         let channel = words_of(channel, dialect, text, document, string);
-        texts.joined.get(place).filter(|_| prompt::is_told(channel)).map(|told| (channel, told))
+        let told = texts.joined.get(place).filter(|_| prompt::is_told(channel))?;
+        let is_call = channel == Channel::ToolCall && !prompt::is_name_of_tool(text, document, string);
+        Some((is_call, told))
     });
     let leak = prompt::leaked(guarded, told);
     sheet.gathered().note_leak(&leak, guarded);

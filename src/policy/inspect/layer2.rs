@@ -95,9 +95,16 @@ impl Gathered {
 
     /// Adds what came out of what is guarded, as far as that is more than was known.
     pub fn note_leak(&mut self, leak: &Leak, guarded: &Guarded) {
-        let (percent, is_tainted) = (leak.percent(guarded), leak.is_tainted());
-        self.is_new |= percent > self.facts.leaked || is_tainted && !self.facts.tainted;
+        let percent = leak.percent(guarded);
+        self.is_new |= percent > self.facts.leaked;
         self.facts.leaked = self.facts.leaked.max(percent);
+        self.note_taint(leak);
+    }
+
+    /// Adds whether a tool was called with what is tainted.
+    pub fn note_taint(&mut self, leak: &Leak) {
+        let is_tainted = leak.is_tainted();
+        self.is_new |= is_tainted && !self.facts.tainted;
         self.facts.tainted |= is_tainted;
     }
 

@@ -7,13 +7,17 @@
 
 use std::collections::VecDeque;
 use std::fmt;
+use std::ops::Range;
 use std::sync::Arc;
 
 use memchr::memmem;
 use parking_lot::Mutex;
 
 use super::Inspector;
+use super::layer2;
 use crate::llm::dialect::Channel;
+use crate::llm::json::Document;
+use crate::llm::json::JsonString;
 use crate::policy::decision::Direction;
 use crate::policy::memo::Memo;
 use crate::policy::memo::Tag;
@@ -64,13 +68,14 @@ impl Prompt {
     }
 
     fn taint(&mut self, text: &[u8]) -> bool {
-        if text.is_empty() || memmem::find(&self.tainted, text).is_some() {
-            return false;
-        }
+        let text = text.get(text.len().saturating_sub(TAINTED_BYTES_MAX)..).unwrap_or_default();
+        let known = memmem::find(&self.tainted, text).filter(|_| !text.is_empty());
+        // What comes again is the last, too.
+        known.map(|at| self.tainted.drain(at..at + text.len()));
         self.tainted.extend_from_slice(text);
         let before = self.tainted.len().saturating_sub(TAINTED_BYTES_MAX);
         self.tainted.drain(..before);
-        true
+        known.is_none() && !text.is_empty()
     }
 
     /// Tells whether there is none.
@@ -155,12 +160,27 @@ pub(super) fn taint(
     let near = findings.iter().filter(is_injection).map(|Finding { value, .. }| {
         value.start.saturating_sub(TAINTED_BESIDE)..text.len().min(value.end + TAINTED_BESIDE)
     });
-    let (mut near, mut done) = (near.collect::<Vec<_>>(), 0);
+    let (mut near, mut stretches) = (near.collect::<Vec<_>>(), Vec::<Range<usize>>::new());
     near.sort_by_key(|near| near.start);
     for near in near {
-        prompt.taint(text.get(near.start.max(done)..near.end).unwrap_or_default());
-        done = done.max(near.end);
+        match stretches.last_mut().filter(|last| near.start <= last.end) {
+            Some(last) => last.end = last.end.max(near.end),
+            None => stretches.push(near),
+        }
     }
+    // Each has as many bytes before its value, but for the first: no more are kept.
+    let before = stretches.len().saturating_sub(TAINTED_BYTES_MAX / TAINTED_BESIDE);
+    for stretch in stretches.drain(before..) {
+        prompt.taint(text.get(stretch).unwrap_or_default());
+    }
+}
+
+/// Tells whether a string of a call is the name of its tool, as those are written, and no argument.
+pub fn is_name_of_tool(text: &[u8], document: &Document, string: &JsonString) -> bool {
+    let named = document.text(text, string);
+    let is_written_so = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.');
+    let tool = || layer2::tool_of(Channel::ToolCall, text, document, string);
+    named.iter().all(is_written_so) && tool().is_some_and(|tool| tool.as_bytes().eq_ignore_ascii_case(&named))
 }
 
 /// Tells whether a text of an answer is its model's own: what it says, thinks or hands to a tool.
@@ -192,11 +212,11 @@ pub(super) fn spare_canaries(
     findings.retain(|it| !(is_secret(it) && is_within(it)));
 }
 
-/// Returns what some whole texts tell of a guarded one, each of a channel.
-pub(super) fn leaked<'t>(guarded: &Guarded, texts: impl Iterator<Item = (Channel, &'t [u8])>) -> Leak {
+/// Returns what some whole texts tell of a guarded one; of each, whether a tool is called with it.
+pub(super) fn leaked<'t>(guarded: &Guarded, texts: impl Iterator<Item = (bool, &'t [u8])>) -> Leak {
     let mut leak = Leak::default();
-    for (channel, text) in texts {
-        let mut trace = Trace::begin(channel == Channel::ToolCall);
+    for (is_call, text) in texts {
+        let mut trace = Trace::begin(is_call);
         trace.push(guarded, &mut leak, text);
         trace.finish(guarded, &mut leak);
     }

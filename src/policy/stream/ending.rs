@@ -146,6 +146,7 @@ impl StreamInspector {
 
     /// Follows other guarded texts from here on: the first of several are those they were.
     pub fn guard_anew(&mut self, kept: usize) {
+        self.gathered.note_taint(&self.leak);
         self.leak.forget_others(kept);
     }
 

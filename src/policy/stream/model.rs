@@ -61,20 +61,21 @@ fn judge_of<'a>(inspector: &Inspector<'a>) -> Judge<'a> {
 const WORDS: &[u8] = b"one text of several words";
 
 impl StreamInspector {
-    /// Looks for what is tainted in the calls of an event that come whole: their texts have no lanes that are followed.
+    /// Looks for what is tainted in the calls of an event that come whole: their texts have no lanes that are followed as those
+    /// of calls.
     pub(super) fn trace_calls(
         &mut self,
         inspector: &Inspector<'_>,
         vault: &mut Vault,
         (payload, document, event): (&[u8], &Document, Option<&str>),
     ) -> Result<(), Stop> {
-        let (dialect, was_tainted) = (inspector.dialect, self.leak.is_tainted());
-        let Some(guarded) = inspector.guarded.filter(|guarded| guarded.taints() && !was_tainted) else {
-            return Ok(());
-        };
+        let dialect = inspector.dialect;
+        let Some(guarded) = inspector.guarded.filter(|guarded| guarded.taints()) else { return Ok(()) };
         for string in document.strings.iter().filter(|string| !string.key) {
             let is_call = dialect.channel(payload, document, string) == Channel::ToolCall;
-            if is_call && dialect.lane(event, payload, document, string).is_none() {
+            let lane = || dialect.lane(event, payload, document, string);
+            let is_whole = is_call && lane().is_none_or(|lane| lane.channel != Channel::ToolCall);
+            if is_whole && !prompt::is_name_of_tool(payload, document, string) {
                 let mut trace = Trace::begin(true);
                 trace.push(guarded, &mut self.leak, &document.text(payload, string));
                 trace.finish(guarded, &mut self.leak);
