@@ -21,6 +21,21 @@ pub const PROMPT: &str = "You are Ada, who answers for the bank of Contoso. Spea
 const POLICIES: &str =
     "[policies.guarding]\n[policies.guarding.detectors.system_prompt_leak]\nmode = \"block\"\n";
 
+/// Starts a gateway before upstreams that answer whole and streamed, with a route to each under each of two policies.
+pub fn start(policies: &str, names: [&str; 2], upstreams: &[Upstream; 2]) -> Gateway {
+    let mut config = format!("{UNLIMITED}{policies}");
+    for (way, upstream) in ["whole", "streamed"].into_iter().zip(upstreams) {
+        for policy in names {
+            config += &format!(
+                "[[routes]]\nname = \"{way}-{policy}\"\npath_prefix = \"/{way}-{policy}\"\nstrip_prefix = true\n\
+                 upstream = \"http://{}\"\npolicy = \"{policy}\"\n",
+                upstream.address
+            );
+        }
+    }
+    Gateway::start(&config)
+}
+
 fn whole(text: &str) -> String {
     json!({ "choices": [{ "index": 0, "message": { "role": "assistant", "content": text } }] }).to_string()
 }
@@ -48,17 +63,7 @@ impl World {
             Upstream::answering("application/json", &whole(text)),
             Upstream::streaming("text/event-stream", &events),
         ];
-        let mut config = format!("{UNLIMITED}{POLICIES}");
-        for (way, upstream) in ["whole", "streamed"].into_iter().zip(&upstreams) {
-            for policy in ["default", "guarding"] {
-                config += &format!(
-                    "[[routes]]\nname = \"{way}-{policy}\"\npath_prefix = \"/{way}-{policy}\"\nstrip_prefix = true\n\
-                     upstream = \"http://{}\"\npolicy = \"{policy}\"\n",
-                    upstream.address
-                );
-            }
-        }
-        Self { gateway: Gateway::start(&config), _upstreams: upstreams }
+        Self { gateway: start(POLICIES, ["default", "guarding"], &upstreams), _upstreams: upstreams }
     }
 
     fn ask(&self, route: &str) -> Response {

@@ -4,7 +4,7 @@
 use serde_json::json;
 
 use crate::gateway::Gateway;
-use crate::gateway::UNLIMITED;
+use crate::prompt_leak::start;
 use crate::upstream::Upstream;
 use crate::wire::Response;
 use crate::wire::exchange;
@@ -54,17 +54,7 @@ impl World {
             Upstream::answering("application/json", &whole),
             Upstream::streaming("text/event-stream", &events),
         ];
-        let mut config = format!("{UNLIMITED}{POLICIES}");
-        for (way, upstream) in ["whole", "streamed"].into_iter().zip(&upstreams) {
-            for policy in ["recording", "stopping"] {
-                config += &format!(
-                    "[[routes]]\nname = \"{way}-{policy}\"\npath_prefix = \"/{way}-{policy}\"\nstrip_prefix = true\n\
-                     upstream = \"http://{}\"\npolicy = \"{policy}\"\n",
-                    upstream.address
-                );
-            }
-        }
-        Self { gateway: Gateway::start(&config), _upstreams: upstreams }
+        Self { gateway: start(POLICIES, ["recording", "stopping"], &upstreams), _upstreams: upstreams }
     }
 
     /// Asks on a route with what a tool gave back.

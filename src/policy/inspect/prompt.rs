@@ -70,8 +70,10 @@ impl Prompt {
     fn taint(&mut self, text: &[u8]) -> bool {
         let text = text.get(text.len().saturating_sub(TAINTED_BYTES_MAX)..).unwrap_or_default();
         let known = memmem::find(&self.tainted, text).filter(|_| !text.is_empty());
-        // What comes again is the last, too.
-        known.map(|at| self.tainted.drain(at..at + text.len()));
+        if let Some(at) = known {
+            // What comes again is the last, too.
+            self.tainted.drain(at..at + text.len());
+        }
         self.tainted.extend_from_slice(text);
         let before = self.tainted.len().saturating_sub(TAINTED_BYTES_MAX);
         self.tainted.drain(..before);
@@ -226,6 +228,17 @@ pub(super) fn leaked<'t>(guarded: &Guarded, texts: impl Iterator<Item = (bool, &
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_tainted_is_kept_once_and_the_last_of_it() {
+        let mut prompt = Prompt::default();
+        let [first, second] = [b"first, of several ".as_slice(), b"second, of several "];
+        assert!(!prompt.taint(b"") && prompt.taint(first) && prompt.taint(second) && !prompt.taint(first));
+        assert_eq!(prompt.tainted, [second, first].concat());
+        let long: Vec<u8> = (0..TAINTED_BYTES_MAX).map(|at| b'a' + (at % 23) as u8).collect();
+        assert!(prompt.taint(&[first, &long].concat()) && !prompt.taint(&[second, &long].concat()));
+        assert_eq!(prompt.tainted, long);
+    }
 
     #[test]
     fn a_prompt_that_comes_again_has_the_same_fingerprints_and_others_have_their_own() {
