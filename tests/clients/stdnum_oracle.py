@@ -2,9 +2,9 @@
 
 Usage: stdnum_oracle.py SEED COUNT
 
-COUNT values are made for each check: half of them as dice fall, half made valid by the last symbols and then, for
-every second one, changed in one place. Runs of one repeated digit, which the gateway refuses on purpose, are left
-out.
+COUNT values are made for each check: some valid by their last symbols, a quarter as dice fall, and the rest from the
+valid ones, each changed in one place or with two neighbours swapped. Runs of one repeated digit, which the gateway
+refuses on purpose, are left out.
 """
 
 import hashlib
@@ -101,8 +101,8 @@ CHECKS = {
     "ro_cnp": ("ro.cnp", ["18001d0dddddd", "29002d1dddddd"]),
     "bg_egn": ("bg.egn", ["8001d0dddd"[:10], "7002d1dddd"]),
     "cn_resident_id": ("cn.ric", ["1101011980010dddd" + "d", "3205021991021ddddd"]),
-    "iban": ("iban", ["DEdddddddddddddddddddd", "GBddAAAAdddddddddddddd", "CHddddddddddddddddddd"]),
-    "isin": ("isin", ["USdddddddddd", "DEXXXXXXXXXd"]),
+    "iban": ("iban", ["DEdddddddddddddddddddd", "GBddAAAAdddddddddddddd", "CHddddddddddddddddddd", "NLddAAAAdddddddddd", "FRddddddddddddXXXXXXXXXXXdd"]),
+    "isin": ("isin", ["USdddddddddd", "DEXXXXXXXXXd", "AAdddddddddd"]),
     "us_itin": ("us.itin", ["9dd-7d-dddd", "9dd-9d-dddd"]),
     "us_ein": ("us.ein", ["dd-ddddddd"]),
     "cl_rut": ("cl.rut", ["1dddddddd", "ddddddd" + "K"]),
@@ -189,21 +189,36 @@ def repaired(value, shape, module, dice):
     return value
 
 
+def mutated(value, shape, dice):
+    """Changes one free place, or swaps two free neighbours."""
+    free = [place for place, sign in enumerate(shape[: len(value)]) if sign in KINDS]
+    place = dice.choice(free)
+    if dice.random() < 0.4 and place + 1 in free:
+        return value[:place] + value[place + 1] + value[place] + value[place + 2 :]
+    return value[:place] + dice.choice(KINDS[shape[place]]) + value[place + 1 :]
+
+
+def values(module, shapes, count, dice):
+    """Yields the values of a check."""
+    valid = []
+    for _ in range(max(count // 200, min(count // 4, 100))):
+        shape = dice.choice(shapes)
+        valid.append((repaired(made(shape, dice), shape, module, dice), shape))
+    yield from (value for value, _ in valid)
+    for turn in range(count - len(valid)):
+        if turn % 4:
+            yield mutated(*dice.choice(valid), dice)
+        else:
+            yield made(dice.choice(shapes), dice)
+
+
 def main():
     dice, count = random.Random(int(sys.argv[1])), int(sys.argv[2])
     for check, (name, shapes) in CHECKS.items():
         module = importlib.import_module("stdnum." + name)
-        for turn in range(count):
-            shape = dice.choice(shapes)
-            value = made(shape, dice)
-            if turn % 2:
-                value = repaired(value, shape, module, dice)
-            if turn % 4 == 3:
-                free = [place for place, sign in enumerate(shape[: len(value)]) if sign in KINDS]
-                place = dice.choice(free)
-                value = value[:place] + dice.choice(KINDS[shape[place]]) + value[place + 1 :]
+        for value in values(module, shapes, count, dice):
             if len(set(value) - set("-")) > 2:
-                print(check, value, int(is_valid(module, value)))
+                sys.stdout.write(f"{check} {value} {int(is_valid(module, value))}\n")
 
 
 if __name__ == "__main__":

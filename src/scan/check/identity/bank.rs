@@ -9,21 +9,26 @@ use super::symbols;
 use super::varied;
 use super::weigh;
 
-/// Lengths of an IBAN by country, from the SWIFT IBAN registry (release 99).
+/// What follows the check digits of an IBAN, by country: counts of digits (`n`), letters (`a`) and either (`c`), from the
+/// SWIFT IBAN registry (release 101).
 #[rustfmt::skip]
-const IBAN_LENGTHS: &[(&[u8; 2], usize)] = &[
-    (b"AD", 24), (b"AE", 23), (b"AL", 28), (b"AT", 20), (b"AZ", 28), (b"BA", 20), (b"BE", 16), (b"BG", 22),
-    (b"BH", 22), (b"BI", 27), (b"BR", 29), (b"BY", 28), (b"CH", 21), (b"CR", 22), (b"CY", 28), (b"CZ", 24),
-    (b"DE", 22), (b"DJ", 27), (b"DK", 18), (b"DO", 28), (b"EE", 20), (b"EG", 29), (b"ES", 24), (b"FI", 18),
-    (b"FK", 18), (b"FO", 18), (b"FR", 27), (b"GB", 22), (b"GE", 22), (b"GI", 23), (b"GL", 18), (b"GR", 27),
-    (b"GT", 28), (b"HN", 28), (b"HR", 21), (b"HU", 28), (b"IE", 22), (b"IL", 23), (b"IQ", 23), (b"IS", 26),
-    (b"IT", 27), (b"JO", 30), (b"KW", 30), (b"KZ", 20), (b"LB", 28), (b"LC", 32), (b"LI", 21), (b"LT", 20),
-    (b"LU", 20), (b"LV", 21), (b"LY", 25), (b"MC", 27), (b"MD", 24), (b"ME", 22), (b"MK", 19), (b"MN", 20),
-    (b"MR", 27), (b"MT", 31), (b"MU", 30), (b"NI", 28), (b"NL", 18), (b"NO", 15), (b"OM", 23), (b"PK", 24),
-    (b"PL", 28), (b"PS", 29), (b"PT", 25), (b"QA", 29), (b"RO", 24), (b"RS", 22), (b"RU", 33), (b"SA", 24),
-    (b"SC", 31), (b"SD", 18), (b"SE", 24), (b"SI", 19), (b"SK", 24), (b"SM", 27), (b"SO", 23), (b"ST", 25),
-    (b"SV", 28), (b"TL", 23), (b"TN", 24), (b"TR", 26), (b"UA", 29), (b"VA", 22), (b"VG", 24), (b"XK", 20),
-    (b"YE", 30),
+const IBANS: &[(&[u8; 2], &str)] = &[
+    (b"AD", "8n12c"), (b"AE", "19n"), (b"AL", "8n16c"), (b"AT", "16n"), (b"AZ", "4a20c"), (b"BA", "16n"),
+    (b"BE", "12n"), (b"BG", "4a6n8c"), (b"BH", "4a14c"), (b"BI", "23n"), (b"BR", "23n1a1c"),
+    (b"BY", "4c4n16c"), (b"CH", "5n12c"), (b"CR", "18n"), (b"CY", "8n16c"), (b"CZ", "20n"), (b"DE", "18n"),
+    (b"DJ", "23n"), (b"DK", "14n"), (b"DO", "4c20n"), (b"EE", "16n"), (b"EG", "25n"), (b"ES", "20n"),
+    (b"FI", "14n"), (b"FK", "2a12n"), (b"FO", "14n"), (b"FR", "10n11c2n"), (b"GB", "4a14n"), (b"GE", "2a16n"),
+    (b"GI", "4a15c"), (b"GL", "14n"), (b"GR", "7n16c"), (b"GT", "24c"), (b"HN", "4a20n"), (b"HR", "17n"),
+    (b"HU", "24n"), (b"IE", "4a14n"), (b"IL", "19n"), (b"IQ", "4a15n"), (b"IS", "22n"), (b"IT", "1a10n12c"),
+    (b"JO", "4a4n18c"), (b"KW", "4a22c"), (b"KZ", "3n13c"), (b"LB", "4n20c"), (b"LC", "4a24c"),
+    (b"LI", "5n12c"), (b"LT", "16n"), (b"LU", "3n13c"), (b"LV", "4a13c"), (b"LY", "21n"), (b"MC", "10n11c2n"),
+    (b"MD", "20c"), (b"ME", "18n"), (b"MK", "3n10c2n"), (b"MN", "16n"), (b"MR", "23n"), (b"MT", "4a5n18c"),
+    (b"MU", "4a19n3a"), (b"NI", "4a20n"), (b"NL", "4a10n"), (b"NO", "11n"), (b"OM", "3n16c"),
+    (b"PK", "4a16c"), (b"PL", "24n"), (b"PS", "4a21c"), (b"PT", "21n"), (b"QA", "4a21c"), (b"RO", "4a16c"),
+    (b"RS", "18n"), (b"RU", "14n15c"), (b"SA", "2n18c"), (b"SC", "4a20n3a"), (b"SD", "14n"), (b"SE", "20n"),
+    (b"SI", "15n"), (b"SK", "20n"), (b"SM", "1a10n12c"), (b"SO", "19n"), (b"ST", "21n"), (b"SV", "4a20n"),
+    (b"TL", "19n"), (b"TN", "20n"), (b"TR", "6n16c"), (b"UA", "6n19c"), (b"VA", "18n"), (b"VG", "4a16n"),
+    (b"XK", "16n"), (b"YE", "4a4n18c"),
 ];
 
 /// Tells whether `value` is a card number: issuer range, its length, Luhn.
@@ -63,20 +68,37 @@ fn is_issued(issuer: u64, length: usize) -> bool {
     }
 }
 
-/// Tells whether `value` is an IBAN: the country's length and ISO/IEC 7064 MOD 97-10.
+/// Tells whether `value` is an IBAN: the country's structure and ISO/IEC 7064 MOD 97-10.
 pub fn iban(value: &[u8]) -> bool {
     let compact = compact(value);
     let Some((head, account)) = compact.split_at_checked(4) else { return false };
     let Some((country, check)) = head.split_at_checked(2) else { return false };
-    iban_length(country) == Some(compact.len())
-        && compact.iter().all(u8::is_ascii_alphanumeric)
-        && check.iter().all(u8::is_ascii_digit)
-        && account.iter().any(|&byte| byte != b'0')
-        && mod_97(account.iter().chain(head).copied()) == 1
+    iban_kinds(country).is_some_and(|kinds| {
+        kinds.len() == account.len()
+            && kinds.iter().zip(account).all(|(&kind, &byte)| is_of_kind(kind, byte))
+            && check.iter().all(u8::is_ascii_digit)
+            && account.iter().any(|&byte| byte != b'0')
+            && mod_97(account.iter().chain(head).copied()) == 1
+    })
 }
 
-fn iban_length(country: &[u8]) -> Option<usize> {
-    IBAN_LENGTHS.iter().find(|(code, _)| code.as_slice() == country).map(|&(_, length)| length)
+/// Returns the kind of each symbol behind the check digits of a country's IBAN.
+fn iban_kinds(country: &[u8]) -> Option<Vec<u8>> {
+    let (_, structure) = IBANS.iter().find(|(code, _)| code.as_slice() == country)?;
+    let mut kinds = Vec::new();
+    for part in structure.split_inclusive(['n', 'a', 'c']) {
+        let (count, kind) = part.split_at(part.len() - 1);
+        kinds.resize(kinds.len() + count.parse::<usize>().ok()?, *kind.as_bytes().first()?);
+    }
+    Some(kinds)
+}
+
+fn is_of_kind(kind: u8, byte: u8) -> bool {
+    match kind {
+        b'n' => byte.is_ascii_digit(),
+        b'a' => byte.is_ascii_uppercase(),
+        _ => byte.is_ascii_alphanumeric(),
+    }
 }
 
 /// Returns `value` in upper case without blanks and hyphens.
@@ -84,15 +106,26 @@ fn compact(value: &[u8]) -> Vec<u8> {
     value.iter().filter(|byte| !matches!(byte, b' ' | b'-')).map(u8::to_ascii_uppercase).collect()
 }
 
-/// Returns `value` cut or filled with zeros to its country's length, with the check digits it needs.
+/// Returns `value` cut, filled and changed to its country's structure, with the check digits it needs; in small letters
+/// where its country's are small.
 pub fn repair_iban(value: &[u8]) -> Option<Vec<u8>> {
     let mut fixed = compact(value);
-    let length = iban_length(fixed.get(..2)?)?;
-    fixed.resize(length, b'0');
-    fixed.get_mut(2..4)?.copy_from_slice(b"00");
-    let (head, account) = fixed.split_at_checked(4)?;
-    let check = 98 - mod_97(account.iter().chain(head).copied());
-    fixed.get_mut(2..4)?.copy_from_slice(format!("{check:02}").as_bytes());
+    let kinds = iban_kinds(fixed.get(..2)?)?;
+    fixed.resize(4 + kinds.len(), b'0');
+    let (head, account) = fixed.split_at_mut_checked(4)?;
+    for (kind, byte) in kinds.into_iter().zip(account.iter_mut()) {
+        match kind {
+            kind if is_of_kind(kind, *byte) => {}
+            b'a' => *byte = b'A' + *byte % 26,
+            _ => *byte = b'0' + *byte % 10,
+        }
+    }
+    head.get_mut(2..)?.copy_from_slice(b"00");
+    let check = 98 - mod_97(account.iter().chain(head.iter()).copied());
+    head.get_mut(2..)?.copy_from_slice(format!("{check:02}").as_bytes());
+    if value.first().is_some_and(u8::is_ascii_lowercase) {
+        fixed.make_ascii_lowercase();
+    }
     iban(&fixed).then_some(fixed)
 }
 
@@ -101,7 +134,11 @@ pub fn lei(value: &[u8]) -> bool {
     symbols::<20>(value).is_some_and(|lei| varied(&lei) && mod_97(lei.into_iter()) == 1)
 }
 
-/// Tells whether `value` is an international securities number (ISO 6166): Luhn over its digits.
+/// What else than a country an ISIN may begin with: the European Union, the former Netherlands Antilles, and the prefixes of
+/// clearing houses and numbering agencies.
+const ISSUERS: &[u8] = b"ANEUQSQTXAXBXCXDXFXS";
+
+/// Tells whether `value` is an international securities number (ISO 6166): a known prefix, and Luhn over its digits.
 pub fn isin(value: &[u8]) -> bool {
     let Some(isin) = symbols::<12>(value) else { return false };
     let mut spelled = Vec::with_capacity(2 * isin.len());
@@ -111,13 +148,13 @@ pub fn isin(value: &[u8]) -> bool {
             _ => spelled.extend([(byte - b'A' + 10) / 10, (byte - b'A' + 10) % 10]),
         }
     }
-    isin.iter().take(2).all(u8::is_ascii_uppercase)
+    COUNTRIES.chunks(2).chain(ISSUERS.chunks(2)).any(|code| isin.starts_with(code))
         && isin.last().is_some_and(u8::is_ascii_digit)
         && isin.iter().skip(2).any(|&byte| byte != b'0')
         && luhn_sum(&spelled).is_multiple_of(10)
 }
 
-/// Country codes of ISO 3166-1, and XK, that a BIC may bear.
+/// Country codes of ISO 3166-1, and XK, that a BIC and an ISIN may bear.
 const COUNTRIES: &[u8] = b"ADAEAFAGAIALAMAOAQARASATAUAWAXAZBABBBDBEBFBGBHBIBJBLBMBNBOBQBRBSBTBVBWBYBZCACCCDCFCGCHCICKCLCMCNCOCRCUCVCWCXCYCZDEDJDKDMDODZECEEEGEHERESETFIFJFKFMFOFRGAGBGDGEGFGGGHGIGLGMGNGPGQGRGSGTGUGWGYHKHMHNHRHTHUIDIEILIMINIOIQIRISITJEJMJOJPKEKGKHKIKMKNKPKRKWKYKZLALBLCLILKLRLSLTLULVLYMAMCMDMEMFMGMHMKMLMMMNMOMPMQMRMSMTMUMVMWMXMYMZNANCNENFNGNINLNONPNRNUNZOMPAPEPFPGPHPKPLPMPNPRPSPTPWPYQARERORSRURWSASBSCSDSESGSHSISJSKSLSMSNSOSRSSSTSVSXSYSZTCTDTFTGTHTJTKTLTMTNTOTRTTTVTWTZUAUGUMUSUYUZVAVCVEVGVIVNVUWFWSXKYEYTZAZMZW";
 
 /// Tells whether `value` has the structure of a bank identifier code (ISO 9362) with a real country.
