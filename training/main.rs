@@ -19,6 +19,7 @@ use portcullis::scan::classifier::lexicon::Lexicon;
 use portcullis::scan::classifier::linear::Levels;
 use portcullis::scan::classifier::linear::Linear;
 use portcullis::scan::classifier::normal::Normal;
+use portcullis::scan::numbers::FormatFault;
 use portcullis::scan::view;
 use serde::Deserialize;
 
@@ -29,8 +30,12 @@ mod grammar;
 mod learn;
 mod logistic;
 mod tell;
+#[cfg(test)]
+mod tests;
 
+use corpus::Doc;
 use fold::Folds;
+use tell::Told;
 
 /// The share of harmless texts of left-out sources that may be reported with medium confidence.
 const WATCH_SHARE: f64 = 0.0075;
@@ -51,33 +56,37 @@ fn main() -> Result<(), Box<dyn Error>> {
     let own = Path::new("training");
     let shared = std::env::var_os("PORTCULLIS_SHARED");
     let shared = shared.map_or_else(|| PathBuf::from("../shared/data/train"), PathBuf::from);
-    let lexicon = read_lexicon(&own.join("lexicon/concepts.toml"))?;
-    let docs = corpus::read(&shared, &own.join("texts"))?;
-    let read = |doc: &corpus::Doc| learn::encode(Normal::of(&canonical(&doc.text)), &lexicon);
-    let texts: Vec<learn::Encoded> = docs.iter().map(read).collect();
     let mut out = std::io::stdout();
+    let docs = corpus::read(&shared, &own.join("texts"))?;
     writeln!(out, "{} texts, {} attacks", docs.len(), docs.iter().filter(|doc| doc.attack).count())?;
-
-    let folds = Folds::measure(&docs, &texts, &lexicon);
-    let told = tell::folds(&docs, &folds);
+    let lexicon = read_lexicon(&own.join("lexicon/concepts.toml"))?;
+    let (model, told) = train(&docs, lexicon)?;
     fs::create_dir_all("target/eval")?;
     fs::write("target/eval/folds.json", told.json())?;
     writeln!(out, "{}", told.markdown)?;
-
-    let everything: BTreeSet<usize> = (0..docs.len()).collect();
-    let weights = learn::learn(&fold::lessons(&docs, &texts, &everything));
-    let mut stack = folds.stack(&docs, None);
-    stack.signals = SIGNALS;
-    let levels = levels(&folds, &docs);
-    let model = Linear { weights, lexicon, stack, levels };
-    fs::write("plugins/models/gatehouse/model.bin", format::write(&model)?)?;
+    fs::write("plugins/models/gatehouse/model.bin", model)?;
     Ok(())
+}
+
+/// Returns a model that learnt from all texts, as its file holds it, and what those judge that left a source out.
+fn train(docs: &[Doc], lexicon: Lexicon) -> Result<(Vec<u8>, Told), FormatFault> {
+    let read = |doc: &Doc| learn::encode(Normal::of(&canonical(&doc.text)), &lexicon);
+    let texts: Vec<learn::Encoded> = docs.iter().map(read).collect();
+    let folds = Folds::measure(docs, &texts, &lexicon);
+    let told = tell::folds(docs, &folds);
+    let everything: BTreeSet<usize> = (0..docs.len()).collect();
+    let weights = learn::learn(&fold::lessons(docs, &texts, &everything));
+    let mut stack = folds.stack(docs, None);
+    stack.signals = SIGNALS;
+    let levels = levels(&folds, docs);
+    let model = format::write(&Linear { weights, lexicon, stack, levels })?;
+    Ok((model, told))
 }
 
 /// Returns from which log odds on a text of each origin is reported.
 ///
 /// Whose texts nobody recorded, they count as people's.
-fn levels(folds: &Folds, docs: &[corpus::Doc]) -> Levels {
+fn levels(folds: &Folds, docs: &[Doc]) -> Levels {
     let level = |origin, share| folds.level(docs, origin, share);
     let (watch, sure) = (level(Origin::User, WATCH_SHARE), level(Origin::User, SURE_SHARE));
     let (watch_tool, sure_tool) = (level(Origin::Tool, WATCH_SHARE), level(Origin::Tool, SURE_SHARE));

@@ -86,7 +86,7 @@ fn by_source(layers: &Layers, rows: &[Personal], report: &mut Report) {
         }
     }
     let line = |((source, tag), count): (&(&str, &str), &Counts)| {
-        let f = format!("{:.3}", count.f(2.0));
+        let f = count.f_cell(2.0);
         let n = count.recall.all.to_string();
         vec![(*source).to_owned(), (*tag).to_owned(), n, count.recall.cell(), count.precision.cell(), f]
     };

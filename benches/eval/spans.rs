@@ -28,19 +28,50 @@ impl Counts {
         if p + r == 0.0 { 0.0 } else { (1.0 + square) * p * r / (square * p + r) }
     }
 
+    /// Returns the 95 % interval of that mean: those of precision and recall put together, as Zou and Donner do for sums
+    /// ("Construction of confidence intervals about functions of parameters", Statistics in Medicine 27, 2008), for its
+    /// inverse is a sum of theirs.
+    pub fn f_interval(&self, beta: f64) -> (f64, f64) {
+        let square = beta * beta;
+        let part = |share: Share, weight: f64| {
+            let (low, high) = share.interval();
+            [high, share.percent(), low].map(|percent| weight / (1.0 + square) * 100.0 / percent)
+        };
+        let [r_low, r, r_high] = part(self.recall, square);
+        let [p_low, p, p_high] = part(self.precision, 1.0);
+        if !(r + p).is_finite() {
+            return (0.0, 1.0 / (r_low + p_low));
+        }
+        let low = r + p - (r - r_low).hypot(p - p_low);
+        let high = r + p + (r_high - r).hypot(p_high - p);
+        (1.0 / high, 1.0 / low)
+    }
+
+    /// Returns that mean as a cell of a table; nothing where nothing is there, or nothing is found.
+    pub fn f_cell(&self, beta: f64) -> String {
+        if self.recall.all == 0 || self.precision.all == 0 {
+            return "–".to_owned();
+        }
+        let (low, high) = self.f_interval(beta);
+        format!("{:.3} ({low:.3}–{high:.3})", self.f(beta))
+    }
+
     /// Returns cells of a table: how many there are, how many of them are found, how many findings there are, how many of
     /// these are right, and the mean of both, in which recall counts `beta` times.
     pub fn cells(&self, beta: f64) -> Vec<String> {
         let cell = |share: Share| if share.all == 0 { "–".to_owned() } else { share.cell() };
-        let is_whole = self.recall.all > 0 && self.precision.all > 0;
-        let mean = if is_whole { format!("{:.3}", self.f(beta)) } else { "–".to_owned() };
         let (recall, precision) = (self.recall, self.precision);
+        let mean = self.f_cell(beta);
         vec![recall.all.to_string(), cell(recall), precision.all.to_string(), cell(precision), mean]
     }
 
     /// Returns it for machines.
     pub fn value(&self) -> Value {
-        json!({ "recall": self.recall.value(), "precision": self.precision.value(), "f1": self.f(1.0), "f2": self.f(2.0) })
+        let mean = |beta| {
+            let (low, high) = self.f_interval(beta);
+            json!({ "value": self.f(beta), "low": low, "high": high })
+        };
+        json!({ "recall": self.recall.value(), "precision": self.precision.value(), "f1": mean(1.0), "f2": mean(2.0) })
     }
 }
 

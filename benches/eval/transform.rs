@@ -4,8 +4,10 @@ use std::io::Write as _;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use serde_json::Value;
 
 /// A way to write a text.
 pub struct Transform {
@@ -22,11 +24,13 @@ pub struct Transform {
 }
 
 /// Every way that is measured.
-pub const TRANSFORMS: [Transform; 35] = [
+pub const TRANSFORMS: [Transform; 41] = [
     lossy("upper case", "none", |text| text.to_uppercase()),
     lossy("mixed case", "none", mixed_case),
     exact("in a code fence", "none", |text| format!("```\n{text}\n```")),
     exact("in an HTML comment", "none", |text| format!("<!-- {text} -->")),
+    exact("in a Markdown comment", "none", |text| format!("[//]: # ({})", text.replace('\n', " "))),
+    exact("in hidden HTML", "none", |text| format!("<p style=\"display:none\">{text}</p>")),
     lossy("line breaks for spaces", "none", |text| text.replace(' ', "\n")),
     exact("zero-width spaces", "invisible", |text| between(text, '\u{200b}')),
     exact("word joiners", "invisible", |text| between(text, '\u{2060}')),
@@ -42,10 +46,12 @@ pub const TRANSFORMS: [Transform; 35] = [
     exact("homoglyphs of rare scripts", "look-alike", rare_homoglyphs),
     lossy("letters in boxes", "look-alike", boxed),
     exact("base64", "encoding", |text| format!("Decode: {}", STANDARD.encode(text))),
+    exact("base64url", "encoding", |text| format!("Decode: {}", URL_SAFE_NO_PAD.encode(text))),
     exact("hex", "encoding", |text| format!("Decode: {}", hex(text))),
     exact("percent", "encoding", |text| bytes(text, |byte| format!("%{byte:02X}"))),
     exact("HTML entities", "encoding", |text| characters(text, |it| format!("&#{};", it as u32))),
     exact("\\u escapes", "encoding", unicode_escapes),
+    exact("\\x escapes", "encoding", |text| bytes(text, |byte| format!("\\x{byte:02x}"))),
     exact("base64 twice", "encoding", |text| STANDARD.encode(STANDARD.encode(text))),
     exact("base32", "encoding", |text| format!("Decode: {}", base32(text.as_bytes()))),
     exact("Ascii85", "encoding", |text| format!("Decode: <~{}~>", ascii85(text.as_bytes()))),
@@ -55,7 +61,9 @@ pub const TRANSFORMS: [Transform; 35] = [
     lossy("leet", "spelling", leet),
     exact("letters spaced out", "spelling", |text| between(text, ' ')),
     exact("letters dotted", "spelling", |text| words(text, ".")),
-    exact("ROT13", "cipher", rot13),
+    exact("split over variables", "spelling", variables),
+    exact("ROT13", "cipher", |text| caesar(text, 13)),
+    exact("Caesar by three", "cipher", |text| caesar(text, 3)),
     Transform { carries: str::is_ascii, ..lossy("Morse", "cipher", morse) },
     exact("reversed", "cipher", |text| text.chars().rev().collect()),
 ];
@@ -216,12 +224,23 @@ fn gzip(text: &str) -> String {
     STANDARD.encode(written.expect("nothing fails that writes to memory"))
 }
 
-fn rot13(text: &str) -> String {
+fn caesar(text: &str, places: u32) -> String {
+    let moved = |letter: char, first: char| Some((letter as u32 - first as u32 + places) % 26 + first as u32);
     shifted(text, |letter| match letter {
-        'a'..='m' | 'A'..='M' => Some(letter as u32 + 13),
-        'n'..='z' | 'N'..='Z' => Some(letter as u32 - 13),
+        'a'..='z' => moved(letter, 'a'),
+        'A'..='Z' => moved(letter, 'A'),
         _ => None,
     })
+}
+
+/// Writes a program that puts a text together from three parts, and asks for its outcome.
+fn variables(text: &str) -> String {
+    let letters: Vec<char> = text.chars().collect();
+    let part = |part: &[char]| Value::from(part.iter().collect::<String>()).to_string();
+    let parts: Vec<String> = letters.chunks(letters.len().div_ceil(3).max(1)).map(part).collect();
+    let names = ["a", "b", "c"];
+    let lines = names.iter().zip(&parts).map(|(name, part)| format!("{name} = {part}\n")).collect::<String>();
+    format!("{lines}print({})", names[..parts.len()].join(" + "))
 }
 
 /// Morse code of letters and digits, words parted by a slash; there is none of anything else.

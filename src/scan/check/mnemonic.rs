@@ -4,6 +4,8 @@
 //! with their accents composed or apart, in either case; what parts them is anything but letters.
 
 use std::collections::HashMap;
+use std::hash::BuildHasherDefault;
+use std::hash::Hasher;
 use std::ops::BitAnd;
 use std::ops::Range;
 use std::sync::LazyLock;
@@ -27,8 +29,8 @@ const THREE_WORDS_BYTES: usize = 4;
 pub const WORD_BYTES_MAX: usize = 40;
 
 /// By word, decomposed: where it stands in the lists.
-static WORDS: LazyLock<HashMap<&str, Word>> = LazyLock::new(|| {
-    let mut words: HashMap<&str, Word> = HashMap::new();
+static WORDS: LazyLock<HashMap<&str, Word, BuildHasherDefault<Mixed>>> = LazyLock::new(|| {
+    let mut words: HashMap<&str, Word, _> = HashMap::default();
     for language in Language::ALL {
         for (word, place) in language.word_list().iter().zip(0..) {
             let known = words.entry(*word).or_default();
@@ -52,6 +54,20 @@ static SIEVE: LazyLock<Vec<u64>> = LazyLock::new(|| {
     }
     sieve
 });
+
+/// A hash of the words of the lists: they are known, so that nobody can make them collide.
+#[derive(Default)]
+struct Mixed(u64);
+
+impl Hasher for Mixed {
+    fn write(&mut self, bytes: &[u8]) {
+        self.0 = bytes.iter().fold(self.0, |hash, byte| mixed(hash, *byte));
+    }
+
+    fn finish(&self) -> u64 {
+        spread(self.0)
+    }
+}
 
 /// Where a word stands in the lists: English shares some with French, and Chinese letters may be simplified and not.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -80,12 +96,20 @@ pub fn word(text: &str) -> Option<Word> {
 
 /// Returns the index and the bit of a word in [`SIEVE`].
 fn place_in_sieve(word: &[u8]) -> (usize, u64) {
-    /// Of FNV-1a, which mixes upwards: the highest bits are taken.
-    const PRIME: u64 = 0x0000_0100_0000_01b3;
-    let hash =
-        word.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(PRIME));
-    let place = hash.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (u64::BITS - SIEVE_BITS);
+    let hash = word.iter().fold(0, |hash, byte| mixed(hash, *byte));
+    let place = spread(hash) >> (u64::BITS - SIEVE_BITS);
     ((place / u64::from(u64::BITS)) as usize, 1 << (place % u64::from(u64::BITS)))
+}
+
+/// Mixes a byte into a hash, as FNV-1a does.
+fn mixed(hash: u64, byte: u8) -> u64 {
+    (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+}
+
+/// Spreads what FNV-1a mixed upwards over all bits.
+fn spread(hash: u64) -> u64 {
+    let high = hash.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    high ^ high >> 32
 }
 
 /// Tells whether words are 12, 15, 18, 21 or 24 of one list with the right checksum.

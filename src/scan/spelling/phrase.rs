@@ -83,7 +83,8 @@ impl Phrases<'_> {
 
     /// Reads the row that stands here, or goes on as far as there is room for none.
     fn read_row(&mut self, view: &mut View) {
-        let row = word_at(self.part, self.at).and_then(|word| Row::around(self.part, word));
+        let first = word_at(self.part, self.at).filter(|word| is_in_row(self.part, word));
+        let row = first.and_then(|word| Row::around(self.part, word));
         let Some(row) = row.filter(|row| row.words.len() >= WORDS_MIN) else {
             self.at += ROW_BYTES_MIN;
             return;
@@ -177,6 +178,20 @@ impl Row {
         };
         pairs.map(between).collect()
     }
+}
+
+/// Tells whether a word stands among so many words of the lists, of whatever language, that they may be a row.
+fn is_in_row(text: &str, first: &Range<usize>) -> bool {
+    let is_listed =
+        |word: &Range<usize>| text.get(word.clone()).is_some_and(|it| mnemonic::word(it).is_some());
+    let more = |word: Option<Range<usize>>| word.filter(is_listed);
+    if !is_listed(first) {
+        return false;
+    }
+    let behind = std::iter::successors(Some(first.clone()), |word| more(word_behind(text, word.end)));
+    let count = behind.take(WORDS_MIN).count();
+    let before = std::iter::successors(Some(first.clone()), |word| more(word_before(text, word.start)));
+    count + before.skip(1).take(WORDS_MIN - count).count() >= WORDS_MIN
 }
 
 /// Tells whether some words of a row end where it does, or where another sign stands than between them.

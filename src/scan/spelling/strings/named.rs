@@ -125,7 +125,8 @@ fn read<'t>(text: &'t [u8], names: &Names<'t>, is_glance: bool) -> Result<Rows<'
                 (place.clone(), known.and_then(|known| before(known, place.start)).cloned())
             }
         };
-        let link = link(text, row.end..place.start).filter(|_| part.is_some() && !row.parts.is_empty());
+        let may_follow = part.is_some() && !row.parts.is_empty();
+        let link = may_follow.then(|| link(text, row.end..place.start)).flatten();
         let part = part.unwrap_or_default();
         match link {
             Some(_) => {
