@@ -269,7 +269,12 @@ impl LaneRule {
             let member = beside.and_then(|beside| doc.child(body, beside, flag));
             member.and_then(|member| doc.bool_of(member)) == Some(true)
         };
-        let flags = self.flags.iter().filter(|flag| is_true(flag));
+        let mut flags = self.flags.iter().filter(|flag| is_true(flag)).peekable();
+        // What a flag tells apart, such as a thought, is over when the answer goes on.
+        let kind = if flags.peek().is_some() { LaneKind::Brief } else { self.kind };
+        if kind != self.kind && parts.is_empty() {
+            parts.push(LanePart::None);
+        }
         parts.extend(flags.map(|flag| LanePart::Text(flag.as_str().into())));
         if self.is_open() {
             let (name, inner) = way_below(body, doc, way, self.path.steps.len() - 1);
@@ -277,7 +282,7 @@ impl LaneRule {
             parts.extend(inner);
         }
         let (name, channel) = (self.name.clone(), self.channel);
-        Some(LaneKey { name, channel, parts, kind: self.kind, is_json: self.is_json })
+        Some(LaneKey { name, channel, parts, kind, is_json: self.is_json })
     }
 
     /// Tells whether it is about everything below a place, or every member there.

@@ -263,7 +263,7 @@ fn deltas_join_by_what_the_provider_says() {
             "openai",
             None,
             r#"{"type":"response.novel.delta","delta":"d","output_index":1}"#,
-            &["delta(-,response.novel.delta,1,-)=d"],
+            &["delta(-,1,response.novel.delta,-)=d"],
         ),
         ("cohere", None, r#"{"is_finished":false,"event_type":"text-generation","text":"d"}"#, &["text()=d"]),
         (

@@ -227,6 +227,7 @@ impl StreamInspector {
         if entry.kind == LaneKind::Stray {
             judged_to = if is_awaited { entry.fed } else { entry.stray_from(judged_to) };
         }
+        entry.settled_to = judged_to;
         let Some(from) = blocked else {
             entry.judged_to = judged_to.max(entry.judged_to);
             return Ok(());

@@ -72,6 +72,8 @@ pub(super) struct Slot {
     /// The first half of a character, behind what was given to it: it waits for the second.
     pub(super) half: Option<u32>,
     pub(super) judged_to: usize,
+    /// What of it the lane has settled: less, where it was resumed and all of it had left.
+    pub(super) settled_to: usize,
     /// Where masks and restored values stand that have not left yet: ascending, disjoint.
     pub(super) masks: VecDeque<Masked>,
     /// Whether its place is one that holds JSON.
@@ -154,6 +156,7 @@ impl Slot {
             fed: 0,
             half: None,
             judged_to: 0,
+            settled_to: 0,
             masks: VecDeque::new(),
             inside: None,
             nested: Nested::default(),
@@ -198,9 +201,10 @@ impl Slot {
         self.is_over && self.sequel.as_ref() == Some(by) && (!self.ended || self.resumable.is_some())
     }
 
-    /// Tells whether it ends in what is likely to be the begin of a value: more than words that could be one.
+    /// Tells whether it ends in what is likely to be the begin of a value: more than words that could be one, counted from
+    /// before each of its ends that were none.
     pub(super) fn is_begun(&self) -> bool {
-        let piece = self.unbroken_from(self.judged_to)..self.fed;
+        let piece = self.unbroken_from(self.settled_to)..self.fed;
         let tail = self.lane.value(&piece).unwrap_or_default();
         tail.len() >= BEGUN_BYTES_MIN && !is_prose(tail)
     }

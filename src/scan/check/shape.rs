@@ -21,12 +21,6 @@ const PLACEHOLDER_WORDS: &[&str] = &[
     "todo",
     "foobar",
     "foo_bar",
-    "secret_key",
-    "secretkey",
-    "api_key",
-    "apikey",
-    "api-key",
-    "access_token",
     "token_here",
     "key_here",
     "keyhere",
@@ -52,6 +46,9 @@ const PLACEHOLDER_WORDS: &[&str] = &[
     "____",
     "----",
 ];
+
+/// What keys are called: a value that is called so stands for one, unless the rest of it was drawn.
+const NAMES_OF_KEYS: &[&str] = &["secret_key", "secretkey", "api_key", "apikey", "api-key", "access_token"];
 
 /// Words of passwords that stand in examples, and in passwords that somebody took care to choose.
 const PASSWORD_WORDS: &[&str] =
@@ -157,6 +154,7 @@ pub fn not_mask(value: &[u8]) -> bool {
     let lower = value.to_ascii_lowercase();
     let counted = longest_step(&lower, 1).max(longest_step(&lower, -1));
     !(stands_in(value, &lower)
+        || is_name_of_key(value, &lower)
         || holds(&lower, PASSWORD_WORDS) && !is_embellished(value)
         || holds(&lower, TEMPLATE_MARKS)
         || REFERENCES.iter().any(|mark| lower.starts_with(mark.as_bytes()))
@@ -193,6 +191,16 @@ fn stands_in(value: &[u8], lower: &[u8]) -> bool {
         let is_short = word.len() <= SHORT_WORD_BYTES
             && word.bytes().all(|byte| byte.is_ascii_lowercase() && byte != b'x');
         places.any(|at| !is_short || !is_drawn || is_apart(at, word))
+    })
+}
+
+/// Tells whether a value is what keys are called, and hardly more than that.
+fn is_name_of_key(value: &[u8], lower: &[u8]) -> bool {
+    let is_drawn =
+        |part: Option<&[u8]>| part.is_some_and(|it| it.len() >= DRAWN_BYTES_MIN && mixed_classes(it));
+    NAMES_OF_KEYS.iter().any(|name| {
+        let at = memchr::memmem::find(lower, name.as_bytes());
+        at.is_some_and(|at| !is_drawn(value.get(..at)) && !is_drawn(value.get(at + name.len()..)))
     })
 }
 

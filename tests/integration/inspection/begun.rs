@@ -216,3 +216,50 @@ fn thoughts_between_parts_of_an_answer_part_no_value_in_it() {
         assert_eq!(said, text.replace(&token, MASK), "{cut}");
     }
 }
+
+/// Each piece was the begin of a value by itself, too short to wait for: all of them left, and only the end was refused.
+#[test]
+fn a_value_that_others_interrupt_again_and_again_does_not_leave_piece_by_piece() {
+    let bench = Bench::new(&policy_of_all("all", "redact", ""));
+    let token = github_token(&bench);
+    let choice = |delta: Value| json!({ "choices": [{ "index": 0, "delta": delta }] });
+    let called = |it: &str| json!([{ "index": 0, "function": { "arguments": it } }]);
+    let block =
+        |index: u8, delta: Value| json!({ "type": "content_block_delta", "index": index, "delta": delta });
+    let part = |part: Value| json!({ "candidates": [{ "index": 0, "content": { "role": "model", "parts": [part] } }] });
+    let ollama = |message: Value| json!({ "model": "m", "message": message, "done": false });
+    type Event<'a> = &'a dyn Fn(&str) -> Value;
+    let cases: [(&str, Event<'_>, Event<'_>); 6] = [
+        ("openai", &|it| choice(json!({ "content": it })), &|it| choice(json!({ "tool_calls": called(it) }))),
+        ("openai", &|it| choice(json!({ "reasoning_content": it })), &|it| choice(json!({ "content": it }))),
+        (
+            "openai",
+            &|it| json!({ "type": "response.output_text.delta", "output_index": 0, "content_index": 0, "delta": it }),
+            &|it| json!({ "type": "response.function_call_arguments.delta", "output_index": 1, "delta": it }),
+        ),
+        ("anthropic", &|it| block(0, json!({ "type": "text_delta", "text": it })), &|it| {
+            block(1, json!({ "type": "input_json_delta", "partial_json": it }))
+        }),
+        ("gemini", &|it| part(json!({ "text": it })), &|it| part(json!({ "text": it, "thought": true }))),
+        ("ollama", &|it| ollama(json!({ "role": "assistant", "thinking": it })), &|it| {
+            ollama(json!({ "role": "assistant", "content": it }))
+        }),
+    ];
+    for (dialect, say, interrupt) in cases {
+        for length in 1..8 {
+            let pieces = token.as_bytes().chunks(length).map(|it| std::str::from_utf8(it).expect("ASCII"));
+            let events = pieces.flat_map(|piece| [say(piece), interrupt("1 ")]).chain([say(" so")]);
+            let stream: String = events.map(|it| format!("data: {it}\n\n")).collect();
+            let case = Case::response("all", dialect);
+            let result = bench.stream(case, StreamFormat::Sse, &mut bench.vault(), [stream.as_bytes()]);
+            let left = String::from_utf8(result.out).expect("UTF-8");
+            let at = format!("{dialect} {length}: {left}");
+            assert_eq!((result.end, result.action), (End::Finished, Action::Redact), "{at}");
+            let said = token.as_bytes().chunks(length).filter(|it| {
+                let piece = std::str::from_utf8(it).expect("ASCII");
+                length > 2 && left.contains(&say(piece).to_string())
+            });
+            assert!(said.map(<[u8]>::len).sum::<usize>() < 8, "{at}");
+        }
+    }
+}

@@ -255,3 +255,46 @@ fn an_answer_that_calls_a_tool_does_not_wait_for_the_rest_of_its_last_word() {
         }
     }
 }
+
+/// Whatever came before it, an answer waited for more of it until its end.
+#[test]
+fn an_answer_does_not_wait_for_the_rest_of_what_it_has_left() {
+    let bench = Bench::new(&policy_of_all("all", "redact", ""));
+    let part = |part: Value| json!({ "candidates": [{ "index": 0, "content": { "role": "model", "parts": [part] } }] });
+    let text = |it: &str| part(json!({ "text": it }));
+    let code = |it: &str| part(json!({ "executableCode": { "language": "PYTHON", "code": it } }));
+    let output = |it: &str| part(json!({ "codeExecutionResult": { "outcome": "OUTCOME_OK", "output": it } }));
+    let delta = |it: &str| json!({ "type": "response.shell_call_command.delta", "output_index": 0, "command_index": 0, "delta": it });
+    let done = |it: &str| json!({ "type": "response.shell_call_command.done", "output_index": 0, "command_index": 0, "command": it });
+    let over = json!({ "type": "response.output_item.done", "output_index": 0, "item": { "id": "sh_1", "type": "shell_call", "status": "completed" } });
+    let cases: [(&str, Vec<Value>); 8] = [
+        (
+            "gemini",
+            vec![part(json!({ "text": "The numbers up to 50", "thought": true })), text("It is so, ")],
+        ),
+        ("gemini", vec![code("x = 50"), text("It is so, ")]),
+        ("gemini", vec![output("6.28"), text("It is so, ")]),
+        ("gemini", vec![text("It is 50"), code("print(50)\n")]),
+        (
+            "gemini",
+            vec![text("It is 50"), part(json!({ "inlineData": { "mimeType": "image/png", "data": "" } }))],
+        ),
+        ("openai", vec![delta("head -n 50"), done("head -n 50")]),
+        ("openai", vec![delta("pytest tests/test_a.py"), over.clone()]),
+        (
+            "openai",
+            vec![
+                json!({ "type": "response.new_thing.delta", "output_index": 0, "new": { "thing": "is 50" } }),
+                over,
+            ],
+        ),
+    ];
+    for (dialect, events) in cases {
+        let stream: String = events.iter().map(|it| format!("data: {it}\n\n")).collect();
+        bench.with_inspector(Case::response("all", dialect), |inspector| {
+            let (mut judge, mut out) = (StreamInspector::new(StreamFormat::Sse, 1 << 20), Vec::new());
+            judge.push(inspector, &mut bench.vault(), stream.as_bytes(), &mut out);
+            assert!(!out.is_empty(), "{dialect}: {stream}");
+        });
+    }
+}

@@ -59,6 +59,21 @@ fn what_comes_by_chance_in_a_long_value_makes_no_placeholder_of_it() {
 }
 
 #[test]
+fn what_keys_are_called_stands_in_unless_a_key_is_behind_it() {
+    for tail in ["q8Zr4TnB6wMk2HsX9vLp3Yd7", "9f86d081884c7d659a2feaa0c55ad015"] {
+        for name in ["secret_key_", "api_key_", "plainApiKey_", "apikey-", "access_token_"] {
+            assert!(not_placeholder(format!("{name}{tail}").as_bytes()), "{name}{tail}");
+            assert!(!not_placeholder(format!("your_{name}{tail}").as_bytes()), "{name}{tail}");
+        }
+    }
+    for value in
+        ["my_api_key_1", "secret_key_for_the_payment_service", "apikey-goes-right-in-here", "ACCESS_TOKEN"]
+    {
+        assert!(!not_placeholder(value.as_bytes()), "{value}");
+    }
+}
+
+#[test]
 fn a_word_of_passwords_stands_in_unless_somebody_took_care() {
     for value in ["SuperSecret#42", "TopSecret!2024", "Letmein_90210"] {
         assert!(not_placeholder(value.as_bytes()), "{value}");
