@@ -31,6 +31,7 @@ mod code;
 mod columns;
 mod deflate;
 mod excerpt;
+mod framed;
 mod group;
 mod gzip;
 mod inserts;
@@ -111,8 +112,8 @@ impl Scanner {
         if !self.spelling_marks()?.of(text)?.is_empty() {
             return Ok(true);
         }
-        if sign::unfilled(text).is_some() || bidi::is_in(text) || has_table(text) || strings::are_joined(text)
-        {
+        let is_otherwise = sign::unfilled(text).is_some() || bidi::is_in(text) || framed::are_in(text);
+        if is_otherwise || has_table(text) || strings::are_joined(text) {
             return Ok(true);
         }
         match code::readings(text) {
@@ -421,6 +422,7 @@ fn readings(text: &[u8], marks: &Marks) -> Result<Vec<Spelt>, ScanFault> {
     let mut found = code::readings(text)?;
     found.extend(unfilled(text));
     found.extend(bidi::read(text));
+    found.extend(framed::read(text).map(|view| Spelt { is_bare: true, ..viewed(Spelling::Fillers, view) }));
     found.extend(strings::read(text)?);
     for marked in marks.of(text)? {
         found.extend(marked.readings(text));

@@ -450,3 +450,25 @@ fn a_wallet_phrase_is_found_without_a_label() {
         assert_eq!(judged(&bench, text).0, Action::Allow, "{text}");
     }
 }
+
+/// To detectors a low line is a part of the word: none saw a value in italics.
+#[test]
+fn a_value_in_italics_is_found() {
+    let bench = Bench::new("");
+    let key = github_token(&bench);
+    for (value, action) in [
+        (key.as_str(), Action::Block),
+        ("4111 1111 1111 1111", Action::Redact),
+        ("4111111111111111", Action::Redact),
+        ("DE89370400440532013000", Action::Redact),
+    ] {
+        for frame in ["_", "__", "___"] {
+            let text = format!("Please keep {frame}{value}{frame} for me.");
+            let (told, sent) = judged(&bench, &text);
+            assert!(told >= action, "{text}: {sent}");
+        }
+        assert!(judged(&bench, &format!("_It is _{value}")).0 >= action, "{value}");
+    }
+    let code = "def __init__(self, _size_12345678=0): self._value_1 = __all__[_index2]";
+    assert_eq!(judged(&bench, code).0, Action::Allow);
+}
