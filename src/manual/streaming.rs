@@ -84,4 +84,4 @@
 //! An event held by a word under way leaves with the next text of its lane, or with the lane's end: a provider that
 //! pauses in the middle of a word makes that word pause. Events keep their order, so one lane's wait is every lane's; but
 //! thoughts are over when the answer goes on, and an answer when it calls a tool, unless they end in eight bytes or more of
-//! what is likely to be a value.
+//! what is likely to be a value, counted over all interruptions.
