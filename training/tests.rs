@@ -45,7 +45,7 @@ fn rows(folder: &Path) -> Result<(), Box<dyn Error>> {
             injection.push_str(&format!("{attack}\n{plain}\n"));
         }
     }
-    let document = "The committee met in spring, and its minutes were printed for all members.\n".repeat(90);
+    let document = "The committee met in spring, and its minutes were printed for all members.\n".repeat(4);
     let long = json!({ "text": document, "kind": "prose", "source": "long/minutes" });
     let answer =
         json!({ "role": "tool", "content": "The weather in Oslo is mild, with rain towards the evening." });
