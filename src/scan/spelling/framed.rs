@@ -16,6 +16,9 @@ const FRAME_BYTES_MAX: usize = 3;
 /// How far behind its begin a value ends, in bytes.
 const VALUE_BYTES_MAX: usize = 512;
 
+/// How much of a word is looked at to tell whether it may be one, in bytes.
+const GLANCE_BYTES: usize = 64;
+
 /// The shortest word that may be a value, in bytes; one of digits alone, or of an address, may be shorter.
 const WORD_BYTES_MIN: usize = 8;
 const DIGITS_MIN: usize = 4;
@@ -72,7 +75,7 @@ fn low_lines(text: &[u8], at: usize) -> usize {
 /// Tells whether a text begins with a word that may be a value or its first part.
 fn may_be_value(text: &[u8]) -> bool {
     let is_of_value = |byte: &&u8| !byte.is_ascii_whitespace() && !matches!(byte, b'"' | b'\'' | b'`');
-    let word = text.iter().take(VALUE_BYTES_MAX).take_while(is_of_value);
+    let word = text.iter().take(GLANCE_BYTES).take_while(is_of_value);
     let (mut length, mut digits, mut is_address) = (0, 0, false);
     for byte in word {
         length += 1;
