@@ -31,14 +31,6 @@
 //! - Bodies are untouched, except where a value is masked or restored: those bytes, and the length; of a frame, its
 //!   checksums and, in an envelope, the base64 around the event.
 //!
-//! # What providers mean to be sent, and the default policy stops
-//! - A credential in a provider's own field for a server of MCP (`tools[].authorization` and `headers` of Responses,
-//!   `mcp_servers[].authorization_token` of Messages) is a secret like any other: the request is refused. An entry of the
-//!   policy's `allow` with the credential's `sha256` lets it through.
-//! - Keys that are asked for are masked in the answer that brings them: those of Realtime for one session
-//!   (`/v1/realtime/client_secrets`, `/v1/realtime/sessions`) and those for administrators. A route of its own with a policy
-//!   whose `[policies.NAME.detectors.openai_ephemeral_key]` (or `openai_api_key`) says `mode = "monitor"` hands them over.
-//!
 //! # What the gateway does not carry
 //! `TRACE`, `CONNECT`, HTTP/1.1 without exactly one `Host`, header names with underscores, header values beyond ASCII,
 //! more than one content coding, `zstd` with a window of more than 8 MiB (RFC 9659) and `br` with one of more than 16 MiB
