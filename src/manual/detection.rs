@@ -43,7 +43,7 @@
 //! What all layers block and report of the sources that the model has learnt from, and of harmless texts, is the report's table
 //! by source: it says how the product behaves on those texts, not how it does on others. The goals of what is kept when transformed are
 //! 98 % for invisible characters, look-alikes and encodings and 90 % for leet, spacing and ciphers, with 0.1 point more false
-//! positives (measured at commit `deb34694`, as all of this table's kind). Of 139 attacks none of these falls short (turned round
+//! positives; they were measured at commit `deb34694`. Of 139 attacks none of these falls short (turned round
 //! 92.8 %); of Morse, which has no letters beyond ASCII, 62 are counted (90 %). Hidden by the style of an HTML element 95.7 % are
 //! reported, with a line's end for each space 93.5 %, in comments of HTML and Markdown 99 and more. Of 1,000 harmless texts are refused
 //! 0.2 % with zero-width spaces, word joiners or soft hyphens, 0.3 % with dotted letters, and 1.0 % in comments of Markdown; in tag

@@ -271,8 +271,9 @@ impl LaneRule {
         };
         let mut flags = self.flags.iter().filter(|flag| is_true(flag)).peekable();
         // What a flag tells apart, such as a thought, is over when the answer goes on.
-        let kind = if flags.peek().is_some() { LaneKind::Brief } else { self.kind };
-        if kind != self.kind && parts.is_empty() {
+        let is_apart = flags.peek().is_some();
+        let kind = if is_apart { LaneKind::Brief } else { self.kind };
+        if is_apart && parts.is_empty() {
             parts.push(LanePart::None);
         }
         parts.extend(flags.map(|flag| LanePart::Text(flag.as_str().into())));
