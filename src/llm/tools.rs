@@ -18,8 +18,9 @@ pub const TOOLS_MAX: usize = 512;
 /// The longest name of a tool, in bytes; what is longer is no name.
 pub const TOOL_NAME_BYTES_MAX: usize = 256;
 
-/// What providers' clients move from tool to tool without meaning another tool by it.
-const VOLATILE: [&str; 1] = ["cache_control"];
+/// What providers' clients change without meaning another tool by it: where a cache begins, and with which token a server is
+/// called.
+const VOLATILE: [&str; 3] = ["authorization", "cache_control", "headers"];
 
 /// Where requests list the tools that they define.
 const REQUESTED: [&[&str]; 5] =

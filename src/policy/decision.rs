@@ -217,11 +217,8 @@ impl Rule {
     /// Returns what is done about a finding of some confidence, allow-lists aside.
     pub fn action(self, confidence: Confidence) -> Action {
         match self.mode {
-            Mode::Off => Action::Allow,
-            Mode::Monitor => Action::Monitor,
             Mode::Redact | Mode::Block if confidence < self.threshold => Action::Monitor,
-            Mode::Redact => Action::Redact,
-            Mode::Block => Action::Block,
+            mode => mode.at_most(),
         }
     }
 }
@@ -251,6 +248,16 @@ impl Cleared {
 impl Mode {
     /// Every mode, mildest first.
     pub const ALL: [Self; 4] = [Self::Off, Self::Monitor, Self::Redact, Self::Block];
+
+    /// Returns the strictest that is done under it.
+    pub fn at_most(self) -> Action {
+        match self {
+            Self::Off => Action::Allow,
+            Self::Monitor => Action::Monitor,
+            Self::Redact => Action::Redact,
+            Self::Block => Action::Block,
+        }
+    }
 
     /// Returns the name used in policies and answers.
     pub fn as_str(self) -> &'static str {

@@ -6,6 +6,7 @@
 //! fail_mode    = "closed"                # closed | open
 //! stream_block = "error"                 # error | graceful
 //! documents    = "inspect"               # pass | inspect | require: PDFs, office files and archives in bodies
+//! credentials  = "monitor"               # the most that is done about a secret where the API takes or hands out one
 //! shadow       = "strict"                # decides too, and is only recorded where it differs
 //! [policies.default.categories.pii]      # a category that is not named is monitored
 //! mode      = "redact"                   # or request = "…" and response = "…"
@@ -55,6 +56,9 @@ use crate::scan::threat::UnknownName;
 
 /// What a category does that a policy does not name: its findings are recorded.
 pub const CATEGORY_MODE_DEFAULT: Mode = Mode::Monitor;
+
+/// The most that is done about a secret where the provider's API takes or hands out one, where a policy does not say.
+pub const CREDENTIALS_DEFAULT: Mode = Mode::Monitor;
 
 /// How sure a finding must be where a policy does not say.
 pub const THRESHOLD_DEFAULT: Confidence = Confidence::MEDIUM;
@@ -114,6 +118,8 @@ pub struct PolicyFile {
     pub stream_block: StreamBlock,
     /// What is done about documents that a body brings.
     pub documents: DocumentMode,
+    /// The most that is done about a secret where the provider's API takes one, or hands one out.
+    pub credentials: Mode,
     /// A policy that decides beside this one and is only recorded.
     pub shadow: Option<PolicyId>,
     /// What is done about each category it names.
@@ -189,6 +195,7 @@ impl PolicyFile {
             fail_mode: section.choice_maybe("fail_mode").unwrap_or(FAIL_MODE_DEFAULT),
             stream_block: section.choice_maybe("stream_block").unwrap_or(StreamBlock::Error),
             documents: section.choice_maybe("documents").unwrap_or(DOCUMENTS_DEFAULT),
+            credentials: section.choice_maybe("credentials").unwrap_or(CREDENTIALS_DEFAULT),
             shadow: read_shadow(section),
             categories: read_categories(section),
             detectors: read_overrides(section),

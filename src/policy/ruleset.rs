@@ -14,6 +14,7 @@ use crate::document::Places;
 use crate::document::Problem;
 use crate::document::fault::nearest;
 use crate::document::section::Section;
+use crate::llm::dialect::Channel;
 use crate::llm::dialect::Dialects;
 use crate::policy::a2a::A2aSettings;
 use crate::policy::build::DialectFiles;
@@ -23,6 +24,7 @@ use crate::policy::decision::Decisions;
 use crate::policy::decision::Direction;
 use crate::policy::decision::DocumentMode;
 use crate::policy::decision::FailMode;
+use crate::policy::decision::Mode;
 use crate::policy::decision::PolicyId;
 use crate::policy::decision::StreamBlock;
 use crate::policy::file::DetectorFacts;
@@ -41,6 +43,7 @@ use crate::scan::hold::Watch;
 use crate::scan::kind::Kind;
 use crate::scan::rule::Rules;
 use crate::scan::scanner::Scanner;
+use crate::scan::threat::Category;
 use crate::scan::threat::Confidence;
 use crate::scan::threat::DetectorId;
 use crate::scan::threat::DetectorSet;
@@ -88,6 +91,8 @@ pub struct Policy {
     pub stream_block: StreamBlock,
     /// What is done about documents that a body brings.
     pub documents: DocumentMode,
+    /// The most that is done about a secret where the provider's API takes one, or hands one out.
+    pub credentials: Mode,
     /// A policy that decides beside this one and is only recorded.
     pub shadow: Option<PolicyId>,
     /// The policy as it was written.
@@ -264,6 +269,7 @@ impl Policy {
             fail_mode: file.fail_mode,
             stream_block: file.stream_block,
             documents: file.documents,
+            credentials: file.credentials,
             shadow: file.shadow.clone(),
             file: file.clone(),
             decisions: decisions.clone(),
@@ -307,6 +313,15 @@ impl Policy {
         now: Timestamp,
     ) -> Action {
         self.decisions.judge(direction, detector, confidence, value, caller, now)
+    }
+
+    /// Returns what is done about a finding of a category in a channel that would else have `action` done about it:
+    /// about a secret in a credential's own place no more than the policy's `credentials`.
+    pub fn spared(&self, of: (Category, Channel), action: Action) -> Action {
+        match of {
+            (Category::Secrets, Channel::Credential) => action.min(self.credentials.at_most()),
+            _ => action,
+        }
     }
 
     /// Returns how values of a detector are masked under this policy; `own` is the detector's way.

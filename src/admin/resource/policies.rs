@@ -106,7 +106,7 @@ pub struct CategoryEntry {
 pub struct NewPolicy {
     /// Its name.
     pub id: String,
-    /// `name`, `description`, `fail_mode`, `stream_block`, `documents`, `shadow`, `categories`, `detectors`, `allow`.
+    /// `name`, `description`, `fail_mode`, `stream_block`, `documents`, `credentials`, `shadow`, `categories`, `detectors`, `allow`.
     #[serde(flatten)]
     #[schema(value_type = Object)]
     pub definition: Map<String, Value>,

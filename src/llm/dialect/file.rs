@@ -2,7 +2,7 @@
 //!
 //! | table | says |
 //! |---|---|
-//! | `[dialect]` | name, kind, usual wire, rank in detection (low first), whether what comes back is input of a model too (`peers`), whether who sends an event may wait for an answer to it (`asks_back`): then members that no rule names hold nothing back, keys whose strings are never text, names that tell a piece of text anywhere, names (`labels`, globs) whose strings never come in pieces, objects and arrays (`copies`, by name or by path) that repeat a text in other forms, paths (`over`) of strings and of `true` that say that the texts beside them are over, paths (`envelopes`) of values that are a whole body each, as in a batch, paths (`rows`) of strings that are read once more as one text, paths (`apart`) of answers that stand beside one another, members (`bodies`) of events each of which is a body of its own, payloads that end a stream, events whose payload is no JSON (`plain_events`), whose words events and bodies are that come in pieces and are no JSON (`plain_text`, a channel; none: there are no such), globs over request paths behind which no model works (`free`): tokens are counted there, files brought; those where a body is a file, whatever type SDKs give it (`files`); those at which files come part by part (`parts`), each in a request of its own, and behind a question mark the member of the query that names the file, where the path does not; those behind which models work later, whose use the answer does not tell (`unmetered`): batches, training; those at which a secret, a key or a call is to be had that goes past whoever reads requests (`past`; `past_by_body`, where a body asks for it); fields of an answer's head that tell where to go on (`leads`); types of messages on a socket that ask for an answer (`asks`), and that ask for none (`steers`): any other may be answered; the name (`provider`) that traces give whoever speaks it |
+//! | `[dialect]` | name, kind, usual wire, rank in detection (low first), whether what comes back is input of a model too (`peers`), whether who sends an event may wait for an answer to it (`asks_back`): then members that no rule names hold nothing back, keys whose strings are never text, names that tell a piece of text anywhere, names (`labels`, globs) whose strings never come in pieces, objects and arrays (`copies`, by name or by path) that repeat a text in other forms, paths (`over`) of strings and of `true` that say that the texts beside them are over, paths (`envelopes`) of values that are a whole body each, as in a batch, paths (`credentials`) of strings that are keys or tokens for whom the API calls, of no channel that a model reads, paths (`rows`) of strings that are read once more as one text, paths (`apart`) of answers that stand beside one another, members (`bodies`) of events each of which is a body of its own, payloads that end a stream, events whose payload is no JSON (`plain_events`), whose words events and bodies are that come in pieces and are no JSON (`plain_text`, a channel; none: there are no such), globs over request paths behind which no model works (`free`): tokens are counted there, files brought; those where a body is a file, whatever type SDKs give it (`files`); those at which files come part by part (`parts`), each in a request of its own, and behind a question mark the member of the query that names the file, where the path does not; those behind which models work later, whose use the answer does not tell (`unmetered`): batches, training; those at which a secret, a key or a call is to be had that goes past whoever reads requests (`past`; `past_by_body`, where a body asks for it); fields of an answer's head that tell where to go on (`leads`); types of messages on a socket that ask for an answer (`asks`), and that ask for none (`steers`): any other may be answered; the name (`provider`) that traces give whoever speaks it |
 //! | `[[route]]` | a glob over request paths, the wire behind it, and what a model does there (`operation`), by the names of OpenTelemetry's conventions |
 //! | `[[shape]]` | members a body has, or texts they are, and the wire that means |
 //! | `[[stream]]` | a media type (and path glob) that is a stream: `sse`, `ndjson`, `json_array`, `amazon_events`, `text` (of no told length, and not what begins as JSON does; it takes a `plain_text`); JSON under the status of an error is none |
@@ -160,6 +160,8 @@ struct Header {
     over: Vec<Spanned<String>>,
     #[serde(default)]
     envelopes: Vec<Spanned<String>>,
+    #[serde(default)]
+    credentials: Vec<Spanned<String>>,
     #[serde(default)]
     rows: Vec<Spanned<String>>,
     #[serde(default)]
@@ -353,7 +355,7 @@ impl Reader<'_> {
             shapes: shape.into_iter().map(shape_rule).collect(),
             streams: stream.into_iter().map(|rule| self.stream_rule(rule, dialect.plain_text)).collect(),
             roles,
-            texts: text.into_iter().map(|rule| self.text_rule(rule, by_role_allowed)).collect(),
+            texts: self.text_rules(&dialect.credentials, text, by_role_allowed),
             metadata_keys: dialect.metadata_keys,
             spellings: spellings(&known),
             known: known
@@ -405,6 +407,26 @@ impl Reader<'_> {
             self.fault(Some(written.format.span()), DialectProblem::NoPlainText);
         }
         StreamRule { media: written.media, path: written.path, format }
+    }
+
+    /// Reads the rules of channels; those of credentials are asked first.
+    fn text_rules(
+        &mut self,
+        credentials: &[Spanned<String>],
+        texts: Vec<TextFile>,
+        by_role_allowed: bool,
+    ) -> Vec<TextRule> {
+        let mut rules: Vec<TextRule> = Vec::with_capacity(credentials.len() + texts.len());
+        for path in credentials {
+            rules.push(TextRule {
+                pattern: self.pattern(path),
+                asked_at: 0,
+                when: BTreeMap::new(),
+                channel: RuleChannel::Fixed(Channel::Credential),
+            });
+        }
+        rules.extend(texts.into_iter().map(|rule| self.text_rule(rule, by_role_allowed)));
+        rules
     }
 
     fn text_rule(&mut self, written: TextFile, by_role_allowed: bool) -> TextRule {

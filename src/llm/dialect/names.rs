@@ -18,6 +18,8 @@ pub enum Channel {
     ToolCall,
     /// What a tool gave back.
     ToolResult,
+    /// A key or a token where the API takes one, or hands one out: no model reads it.
+    Credential,
     /// Everything else: names, ids, settings.
     Metadata,
 }
@@ -33,6 +35,7 @@ impl Channel {
             Self::ToolDefinition => "tool_definition",
             Self::ToolCall => "tool_call",
             Self::ToolResult => "tool_result",
+            Self::Credential => "credential",
             Self::Metadata => "metadata",
         }
     }

@@ -252,7 +252,8 @@ pub fn tool_of(channel: Channel, text: &[u8], document: &Document, string: &Json
         Channel::ToolCall | Channel::ToolResult | Channel::ToolDefinition => {
             tool(text, document, string.node)
         }
-        Channel::System | Channel::User | Channel::Assistant | Channel::Reasoning | Channel::Metadata => None,
+        Channel::System | Channel::User | Channel::Assistant | Channel::Reasoning => None,
+        Channel::Credential | Channel::Metadata => None,
     }
 }
 

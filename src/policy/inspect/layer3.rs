@@ -244,7 +244,7 @@ pub fn origin(direction: Direction, channel: Channel) -> Option<Origin> {
         (_, Channel::System) => Some(Origin::System),
         (_, Channel::User | Channel::Metadata) => Some(Origin::User),
         (_, Channel::ToolDefinition) => Some(Origin::Definition),
-        (_, Channel::Assistant | Channel::Reasoning | Channel::ToolCall) => None,
+        (_, Channel::Assistant | Channel::Reasoning | Channel::ToolCall | Channel::Credential) => None,
     }
 }
 

@@ -27,7 +27,7 @@ pub fn reads(channel: Channel, text: &[u8]) -> bool {
         Channel::System | Channel::User | Channel::Assistant | Channel::Reasoning => true,
         Channel::ToolCall | Channel::ToolResult => true,
         Channel::Metadata => has_words(text),
-        Channel::ToolDefinition => false,
+        Channel::ToolDefinition | Channel::Credential => false,
     }
 }
 

@@ -37,6 +37,7 @@ use crate::redact::token::Vault;
 use crate::scan::classifier::Spellings;
 use crate::scan::scanner::ScanFault;
 use crate::scan::spelling::Searched;
+use crate::scan::threat::Category;
 use crate::scan::threat::Confidence;
 use crate::scan::threat::DetectorSet;
 use crate::scan::threat::Finding;
@@ -273,8 +274,8 @@ impl<'a, 'v> Sheet<'a, 'v> {
             let Some(of) = ruleset.kind(finding.detector) else { continue };
             let matched = value(finding.value.clone()).unwrap_or_default();
             let matched = &*names::plain(ruleset, finding, matched);
-            let action = self.action(finding, matched);
-            self.note_shadow(finding, matched, action);
+            let action = self.action(finding, matched, (of.category, channel));
+            self.note_shadow(finding, matched, (of.category, channel), action);
             if action == Action::Allow {
                 continue;
             }
@@ -304,19 +305,19 @@ impl<'a, 'v> Sheet<'a, 'v> {
         disjoint(masks.into_iter().map(|(_, masked)| masked).collect())
     }
 
-    fn action(&self, finding: &Finding, matched: &[u8]) -> Action {
+    fn action(&self, finding: &Finding, matched: &[u8], of: (Category, Channel)) -> Action {
         let Inspector { policy, caller, now, .. } = self.inspector;
         let (direction, detector) = (self.inspector.judged(), finding.detector);
         let action = policy.judge(direction, detector, finding.confidence, matched, *caller, *now);
-        self.attachments.carried(action)
+        self.attachments.carried(policy.spared(of, action))
     }
 
-    fn note_shadow(&mut self, finding: &Finding, matched: &[u8], decided: Action) {
+    fn note_shadow(&mut self, finding: &Finding, matched: &[u8], of: (Category, Channel), decided: Action) {
         let Inspector { caller, now, .. } = self.inspector;
         let Some(shadow) = self.inspector.shadow() else { return };
         let (direction, detector) = (self.inspector.judged(), finding.detector);
         let foreseen = shadow.judge(direction, detector, finding.confidence, matched, *caller, *now);
-        self.shadow.note(detector, self.attachments.carried(foreseen), decided);
+        self.shadow.note(detector, self.attachments.carried(shadow.spared(of, foreseen)), decided);
     }
 
     /// Returns what rules go by.

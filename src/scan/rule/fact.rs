@@ -11,8 +11,17 @@ use crate::scan::threat::Finding;
 use crate::scan::threat::Layer;
 
 /// The channels a text can come by; see `llm::dialect::Channel`.
-pub const CHANNELS: [&str; 8] =
-    ["system", "user", "assistant", "reasoning", "tool_definition", "tool_call", "tool_result", "metadata"];
+pub const CHANNELS: [&str; 9] = [
+    "system",
+    "user",
+    "assistant",
+    "reasoning",
+    "tool_definition",
+    "tool_call",
+    "tool_result",
+    "credential",
+    "metadata",
+];
 
 /// The directions a body can travel in.
 pub const DIRECTIONS: [&str; 2] = ["request", "response"];

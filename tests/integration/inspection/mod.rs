@@ -8,6 +8,7 @@ mod canary;
 mod carrier;
 mod chunking;
 mod copies;
+mod credentials;
 mod endings;
 mod frames;
 mod growing;

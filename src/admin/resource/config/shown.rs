@@ -172,6 +172,9 @@ pub struct PolicyDocument {
     pub stream_block: Option<String>,
     /// What is done about documents that a body brings: `pass`, `inspect` or `require`.
     pub documents: Option<String>,
+    /// The most that is done about a secret where the provider's API takes or hands out one: `off`, `monitor`, `redact`
+    /// or `block`.
+    pub credentials: Option<String>,
     /// The policy that is tried beside it.
     pub shadow: Option<String>,
     /// What it does by category.

@@ -60,7 +60,7 @@ pub(super) fn bytes_of_model(
     let is_unbroken = !head.is_empty() && head.is_ascii() && !head.iter().any(u8::is_ascii_whitespace);
     let is_file = is_unbroken && may_hold_file(text, document, string.node);
     let is_own = match (direction, channel) {
-        (_, Channel::Metadata) => false,
+        (_, Channel::Metadata | Channel::Credential) => false,
         (Direction::Request, _) => true,
         (Direction::Response, Channel::Assistant | Channel::Reasoning | Channel::ToolCall) => true,
         (Direction::Response, _) => false,
