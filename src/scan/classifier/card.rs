@@ -5,6 +5,8 @@ use std::str::FromStr;
 use serde::Deserialize;
 
 use super::Head;
+use super::errand::ErrandFault;
+use super::errand::ErrandFile;
 use super::onnx::settings::OnnxFile;
 use crate::scan::pack::MODELS_FOLDER;
 use crate::scan::pack::NAME_BYTES_MAX;
@@ -29,6 +31,9 @@ pub struct Card {
     /// The kinds of findings it reports.
     #[serde(rename = "finding")]
     pub findings: Vec<FindingFile>,
+    /// What it is not to be sure of alone; see [`errand`](super::errand).
+    #[serde(default, rename = "errand")]
+    pub errands: Vec<ErrandFile>,
 }
 
 /// What a card says of its model.
@@ -125,6 +130,9 @@ pub enum CardFault {
         /// What is known.
         expected: &'static str,
     },
+    /// One of its errands.
+    #[error(transparent)]
+    Errand(#[from] ErrandFault),
     /// There are too many kinds, or none.
     #[error("declares {0} kinds of findings; 1 to {KINDS_MAX} are allowed")]
     Kinds(usize),

@@ -20,6 +20,8 @@ use super::card::Card;
 use super::card::CardFault;
 use super::card::Learned;
 use super::card::Part;
+use super::errand::Errands;
+use super::errand::Spared;
 use super::format;
 use super::linear::Judge;
 use super::onnx;
@@ -363,15 +365,16 @@ fn read_model(
     if let Some(other) = kinds.iter().find(|kind| matches!(kind.part, Part::Tag(_)) != is_tagger) {
         return Err(ModelProblem::Part(other.part.as_str()));
     }
+    let errands = Errands::read(&card.errands).map_err(CardFault::from)?;
     let model = match (&card.onnx, is_graph) {
         (Some(settings), true) => {
             let model =
                 Onnx::read(settings, (&card.model.file, file), |name| beside(name).map(|file| &**file))?;
             ensure_declared(&model, &kinds)?;
-            Model::Classifier(Arc::new(model))
+            Model::Classifier(Arc::new(Spared::new(model, errands)))
         }
         (None, false) if is_tagger => Model::Tagger(Box::new(LateTagger::read(file.clone())?)),
-        (None, false) => Model::Classifier(Arc::new(Judge::new(format::read(file)?))),
+        (None, false) => Model::Classifier(Arc::new(Spared::new(Judge::new(format::read(file)?), errands))),
         (Some(_), false) | (None, true) => return Err(ModelProblem::Form),
     };
     Ok((card, kinds, model))

@@ -1,8 +1,9 @@
-//! Values between low lines, as italics and bold letters are written: `_ghp_16C7…_`, `__4111 1111 1111 1111__`.
+//! Values between low lines, as italics and bold letters are written: `_ghp_16C7…_`, `__4111 1111 1111 1111__`; and behind
+//! what copying leaves of a terminal's colours, whose ESC nobody sees: `[32mghp_16C7…[0m`.
 //!
-//! In: a whole text. Out: what is near such values, with a space for each low line that stands at the edge of one. To
-//! detectors a low line is a part of the word, so that none of them sees a value that begins or ends with it. A name of a
-//! program that begins so has few digits, and is not read.
+//! In: a whole text. Out: what is near such values, with a space for each low line that stands at the edge of one, and for
+//! each sign of a colour before one. To detectors either is a part of the word, so that none of them sees a value that
+//! begins or ends with it. A name of a program that begins so has few digits, and is not read.
 
 use std::ops::Range;
 
@@ -12,6 +13,9 @@ use crate::scan::view::View;
 
 /// The most low lines on one side.
 const FRAME_BYTES_MAX: usize = 3;
+
+/// The longest colour, in bytes: `[38;2;255;255;255m`.
+const COLOUR_BYTES_MAX: usize = 20;
 
 /// How far behind its begin a value ends, in bytes.
 const VALUE_BYTES_MAX: usize = 512;
@@ -38,12 +42,20 @@ pub(super) fn read(text: &[u8]) -> Option<View> {
     excerpt.read()
 }
 
-/// Returns the low lines before values, and those behind words where a value before them may end.
+/// Returns the low lines and the colours before values, and the low lines behind words where a value before them may end.
 fn edges(text: &[u8]) -> impl Iterator<Item = Range<usize>> {
     let (mut at, mut open_to) = (0, 0);
     std::iter::from_fn(move || {
         loop {
-            let start = at + memchr::memchr(b'_', text.get(at..)?)?;
+            let start = at + memchr::memchr2(b'_', b'[', text.get(at..)?)?;
+            if text.get(start) == Some(&b'[') {
+                let edge = start..start + colour(&text[start..]).unwrap_or(1);
+                at = edge.end;
+                if edge.len() > 1 && may_be_value(&text[edge.end..]) {
+                    return Some(edge);
+                }
+                continue;
+            }
             let edge = start..start + low_lines(text, start);
             at = edge.end;
             let is_word =
@@ -65,6 +77,13 @@ fn value_end(text: &[u8], value: usize) -> usize {
     let near = text.get(value..).unwrap_or_default();
     let near = near.get(..VALUE_BYTES_MAX).unwrap_or(near);
     value + memchr::memchr(b'\n', near).unwrap_or(near.len())
+}
+
+/// Returns how long the colour of a terminal is that a text begins with, without its ESC (ECMA-48, 8.3.117).
+fn colour(text: &[u8]) -> Option<usize> {
+    let head = text.get(..COLOUR_BYTES_MAX).unwrap_or(text).get(1..)?;
+    let numbers = head.iter().take_while(|byte| byte.is_ascii_digit() || **byte == b';').count();
+    (numbers > 0 && head.get(numbers) == Some(&b'm')).then_some(numbers + 2)
 }
 
 /// Returns how many low lines stand at a place.
@@ -107,6 +126,8 @@ mod tests {
             ("_AKIA5EXAMPLE0KEY1_ and _AKIA5EXAMPLE0KEY2_", " AKIA5EXAMPLE0KEY1  and  AKIA5EXAMPLE0KEY2 "),
             ("(_sk_live_a1b2c3_)", "( sk_live_a1b2c3 )"),
             ("_open1234 and _ghp_a1b2c3d4e5f6", " open1234 and  ghp_a1b2c3d4e5f6"),
+            ("key [32mghp_a1b2c3d4e5f6[0m ok", "key      ghp_a1b2c3d4e5f6[0m ok"),
+            ("^[[1;38;5;208mAKIA5EXAMPLE0KEY1", "^[              AKIA5EXAMPLE0KEY1"),
         ] {
             let view = read(text.as_bytes()).unwrap();
             assert_eq!(std::str::from_utf8(view.bytes()), Ok(meant));
@@ -124,6 +145,8 @@ mod tests {
             "____________1234567890",
             "_emphasis_ and __strong words__ of 2026",
             "f(_, 1234567890)",
+            "[32mok[0m and [1m",
+            "a[12] + b[3m] + [;] + c[1234567890123456789012m1234567890",
         ] {
             assert_eq!(read(text.as_bytes()), None, "{text}");
             assert!(!are_in(text.as_bytes()), "{text}");
@@ -132,12 +155,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_byte_of_a_reading_is_one_of_the_text(text in "(?:_{1,4}|[a1@ \n\"é]|_sk_1a2b3c4d5e_){0,40}") {
+        fn every_byte_of_a_reading_is_one_of_the_text(text in "(?:_{1,4}|\\[[0-9;m]{0,4}|[a1@ \n\"é]|_sk_1a2b3c4d5e_){0,40}") {
             let Some(view) = read(text.as_bytes()) else { return Ok(()) };
             for (at, byte) in view.bytes().iter().enumerate() {
                 let source = view.source_range(at..at + 1);
                 let of_text = text.as_bytes().get(source).unwrap_or_default();
-                prop_assert!(of_text == [*byte] || of_text == b"_" && *byte == b' ' || *byte == b'\n');
+                prop_assert!(of_text == [*byte] || of_text != b"\n" && *byte == b' ' || *byte == b'\n');
             }
         }
     }

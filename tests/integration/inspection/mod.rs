@@ -10,6 +10,7 @@ mod chunking;
 mod copies;
 mod credentials;
 mod endings;
+mod errands;
 mod frames;
 mod growing;
 mod hidden;
