@@ -1,4 +1,4 @@
-//! Multipart bodies (RFC 7578, RFC 2046 §5.1), read strictly: what two parsers could split
+//! Multipart bodies (RFC 7578, RFC 2387, RFC 2046 §5.1), read strictly: what two parsers could split
 //! differently is refused. Ranges point into the body, so that an edit changes only what it must.
 
 use std::ops::Range;
@@ -159,6 +159,10 @@ fn check_head(head: &str) -> Result<Declared, MultipartFault> {
     match (nested, disposition) {
         (true, _) => Err(MultipartFault::Nested),
         (false, Some(disposition)) => Ok(Declared { content_type, disposition }),
+        // Of related parts (RFC 2387) none has a name: each is a file of the type it tells.
+        (false, None) if content_type.is_some() => {
+            Ok(Declared { content_type, disposition: Disposition { name: None, is_file: true } })
+        }
         (false, None) => Err(MultipartFault::PartHead),
     }
 }
@@ -255,6 +259,19 @@ mod tests {
             let read = Disposition::read(disposition).map(|it| it.is_file);
             assert_eq!(read, Ok(is_file), "{disposition}");
         }
+    }
+
+    #[test]
+    fn a_related_part_is_a_file_of_its_type() {
+        let body = body(&["Content-Type: application/json\r\n\r\n{}", "content-type: text/plain\r\n\r\nhi"]);
+        let found = parts(&body, "B", PARTS_MAX).unwrap();
+        let told = |part: &Part| (part.content_type.clone(), part.name.clone(), part.is_file);
+        assert_eq!(told(&found[0]), (Some("application/json".to_owned()), None, true));
+        assert_eq!(&body[found[1].content.clone()], b"hi");
+        assert_eq!(
+            parts(&self::body(&["X-Other: 1\r\n\r\nhi"]), "B", PARTS_MAX),
+            Err(MultipartFault::PartHead)
+        );
     }
 
     #[test]

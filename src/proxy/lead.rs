@@ -3,7 +3,8 @@
 //! In: the head of an answer. SDKs send a file to the address that the answer to an upload's begin tells, poll the one
 //! that a long work is to be had at, and follow redirections. One that leads to a target of the route is told anew, as
 //! one of this gateway. In the fields that dialects name (`leads`), any other meets the fail mode: what would be sent there
-//! nobody here would read. Where else a redirection leads is left to the caller, as every link in an answer is.
+//! nobody here would read; so does one to which a body is to be sent again (307 and 308, RFC 9110, 15.4). Where else a
+//! redirection leads is left to the caller, as every link in an answer is.
 
 use http::HeaderValue;
 use http::StatusCode;
@@ -41,10 +42,19 @@ pub(super) fn back(session: &Session, exchange: &Exchange, head: &mut ResponseHe
         }
     }
     let told = head.headers.get(header::LOCATION).filter(|_| leads_on(head.status));
-    if let Some(address) = told.and_then(|told| led_back(session, exchange, told)) {
-        head.insert_header(header::LOCATION, address)?;
+    let Some(told) = told else { return Ok(()) };
+    match led_back(session, exchange, told) {
+        Some(address) => head.insert_header(header::LOCATION, address)?,
+        None if is_open || !sends_again(session, head.status) => {}
+        None => return Err(Rejection::UnreadableResponse(Unreadable::Past).into()),
     }
     Ok(())
+}
+
+/// Tells whether whoever follows a redirection sends what was read here once more.
+fn sends_again(session: &Session, status: StatusCode) -> bool {
+    let repeats = matches!(status, StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT);
+    repeats && !session.req_header().method.is_safe()
 }
 
 fn leads_on(status: StatusCode) -> bool {

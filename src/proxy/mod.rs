@@ -23,6 +23,7 @@ mod contain;
 pub mod context;
 pub mod gate;
 pub mod guard;
+mod hidden;
 mod lead;
 pub mod local;
 mod meter;
@@ -99,6 +100,7 @@ use crate::policy::handle::RulesetHandle;
 use crate::policy::parted::PartedFiles;
 use crate::policy::pin::Pins;
 use crate::policy::route::RouteDialect;
+use crate::policy::route::SecretPlace;
 use crate::redact::mask::Masker;
 use crate::redact::mask::TenantKey;
 use crate::redact::token::Vault;
@@ -375,11 +377,14 @@ impl Gateway {
         let body = HeldBody { bytes: cleared.into_bytes(), reserved };
         let (sent, service) = ((&*path, body), &mut exchange.outcome.service);
         let send = self.upstreams.send(passage.route(), (head, signer.as_ref()), sent, timeouts, service);
-        let reply = tokio::select! {
+        let mut reply = tokio::select! {
             biased;
             reply = send => reply.map_err(Rejection::from)?,
             left = caller_left(session.as_downstream_mut()) => return Err(Stop::gone(Some(left))),
         };
+        if let Some(key) = key_place(exchange, passage).and_then(|place| self.provider_keys.held(place)) {
+            reply.hide(&key);
+        }
         exchange.outcome.upstream = Some(self.clock.monotonic() - began);
         if !reply.head().status.is_success() {
             exchange.outcome.service = Service::Nothing;
@@ -395,10 +400,8 @@ impl Gateway {
         passage: &Passage,
     ) -> Result<(), Rejection> {
         let Some(presented) = &exchange.presented else { return Ok(()) };
-        let place = passage.route().auth.provider_key();
         let wire = exchange.detected.as_ref().map_or(Wire::Generic, |detected| detected.wire);
-        // Credentials of AWS never travel: what they sign does.
-        let place = place.filter(|_| passage.route().aws.is_none());
+        let place = key_place(exchange, passage);
         let is_had = self.provider_keys.exchange(head, presented, wire, place);
         if is_had { Ok(()) } else { Err(Rejection::NoProviderKey) }
     }
@@ -425,6 +428,13 @@ impl Gateway {
     fn unlimited(&self) -> LimitState {
         LimitState::unlimited(self.clock.now())
     }
+}
+
+/// Returns where the key of the provider lies that goes out with an exchange; credentials of AWS never travel: what they sign
+/// does.
+fn key_place<'a>(exchange: &Exchange, passage: &'a Passage) -> Option<&'a SecretPlace> {
+    let travels = exchange.presented.is_some() && passage.route().aws.is_none();
+    passage.route().auth.provider_key().filter(|_| travels)
 }
 
 /// Returns where a path leads, and how whoever asks there speaks, as far as the path tells.

@@ -19,6 +19,7 @@ use crate::proxy::coding::CodingFault;
 use crate::proxy::gate::GateFault;
 use crate::proxy::path::PathFault;
 use crate::proxy::scope::ScopeRefusal;
+use crate::proxy::upstream::Unswitched;
 use crate::proxy::upstream::UpstreamFault;
 
 /// Why an exchange was refused.
@@ -51,7 +52,7 @@ pub enum Rejection {
     /// The route does not carry upgraded connections.
     Upgrade,
     /// The provider did not switch protocols.
-    UpgradeFailed,
+    UpgradeFailed(Unswitched),
     /// The guardrails deny an agent's call.
     A2a(Denial),
     /// The caller sends too much, too often.
@@ -140,7 +141,7 @@ impl Rejection {
 
     /// Tells whether the gateway refuses, and not the provider that fails: to the audit log it is denied.
     pub fn is_denial(&self) -> bool {
-        !matches!(self, Self::Upstream(_) | Self::UpgradeFailed)
+        !matches!(self, Self::Upstream(_) | Self::UpgradeFailed(_))
     }
 
     /// Tells whether somebody was refused at the door, of whom no more is known than that: where such come without
@@ -177,7 +178,7 @@ impl Rejection {
             Self::Gate(fault) => !matches!(fault, GateFault::TooLarge { .. }),
             Self::Upstream(_)
             | Self::TooManyAtOnce
-            | Self::UpgradeFailed
+            | Self::UpgradeFailed(_)
             | Self::Unrecorded
             | Self::Untold(_)
             | Self::NoProviderKey
@@ -224,7 +225,7 @@ impl Rejection {
             Self::TooManyAtOnce => (StatusCode::TOO_MANY_REQUESTS, "too_many_at_once"),
             Self::NoProviderKey => (StatusCode::SERVICE_UNAVAILABLE, "provider_key_unavailable"),
             Self::Upgrade => (StatusCode::FORBIDDEN, "upgrade_refused"),
-            Self::UpgradeFailed => (StatusCode::BAD_GATEWAY, UPGRADE_FAILED),
+            Self::UpgradeFailed(told) => (told.status.unwrap_or(StatusCode::BAD_GATEWAY), UPGRADE_FAILED),
             Self::RateLimited { .. } => (StatusCode::TOO_MANY_REQUESTS, "rate_limited"),
             Self::A2a(denial) => {
                 let status = StatusCode::from_u16(denial.code.status());
@@ -276,7 +277,10 @@ impl Rejection {
             Self::TooManyAtOnce => "too many requests of this caller are under way".to_owned(),
             Self::NoProviderKey => "the route cannot reach its provider at the moment".to_owned(),
             Self::Upgrade => "this route does not carry upgraded connections".to_owned(),
-            Self::UpgradeFailed => "the upstream did not switch protocols".to_owned(),
+            Self::UpgradeFailed(told) => match told.status {
+                Some(status) => format!("the upstream did not switch protocols: it answered {}", status.as_u16()),
+                None => "the upstream did not switch protocols".to_owned(),
+            },
             Self::A2a(denial) => denial.to_string(),
             Self::RateLimited { .. } => "too many requests, slow down".to_owned(),
             Self::Budget(fault) => fault.to_string(),
@@ -297,6 +301,7 @@ impl Rejection {
     fn retry_after_s(&self) -> Option<u64> {
         match self {
             Self::RateLimited { retry_after } => Some(retry_after.as_secs().max(1)),
+            Self::UpgradeFailed(told) => told.retry_after_s,
             Self::A2a(denial) => denial.retry_after.map(|wait| wait.as_secs().max(1)),
             Self::Budget(fault) => fault.retry_after().map(|wait| wait.as_millis().div_ceil(1000) as u64),
             Self::Gate(GateFault::Overloaded) | Self::Unrecorded | Self::Untold(_) | Self::TooManyAtOnce => {

@@ -435,7 +435,7 @@ impl Gateway {
         };
         let kept = source.headers.iter().filter(|(name, value)| keeps(name) && !plants(name, value));
         for (name, value) in kept {
-            head.append_header(name.clone(), value.clone())?;
+            head.append_header(name.clone(), reply.shown(value))?;
         }
         lead::back(session, exchange, &mut head)?;
         self.decorate(&mut head, exchange)?;

@@ -42,9 +42,11 @@ use pingora::utils::tls::WrappedX509;
 use pingora::utils::tls::parse_x509;
 
 pub use self::socket::Socket;
+pub use self::socket::Unswitched;
 use super::a2a;
 use super::context::Service;
 use super::gate::HeldBody;
+use super::hidden::Hidden;
 use super::sigv4::Signer;
 use super::whole_write::WholeWrite;
 use crate::access::cookie;
@@ -140,6 +142,7 @@ pub struct Reply {
     session: HttpSession,
     peer: HttpPeer,
     idle: Duration,
+    hidden: Option<Hidden>,
 }
 
 impl Upstreams {
@@ -194,7 +197,7 @@ impl Upstreams {
         };
         *service = Service::Untold;
         match timeout(timeouts.first_byte, exchange).await {
-            Ok(Ok(())) => Ok(Reply { session, peer, idle: timeouts.idle }),
+            Ok(Ok(())) => Ok(Reply { session, peer, idle: timeouts.idle, hidden: None }),
             Ok(Err(error)) => {
                 *service = Service::Nothing;
                 Err(UpstreamFault::Broken(error.into_up()))
@@ -334,15 +337,27 @@ impl Reply {
         self.session.response_header().expect("a reply is made after its head was read")
     }
 
+    /// Shows a key nowhere in the response.
+    pub fn hide(&mut self, key: &HeaderValue) {
+        self.hidden = Hidden::new(key);
+    }
+
+    /// Returns a field of the head as a caller may see it.
+    pub fn shown(&self, value: &HeaderValue) -> HeaderValue {
+        self.hidden.as_ref().map_or_else(|| value.clone(), |hidden| hidden.field(value))
+    }
+
     /// Returns the next piece of the body; `None` at its end.
     pub async fn next(&mut self) -> Result<Option<Bytes>, UpstreamFault> {
         let piece = timeout(self.idle, self.session.read_response_body()).await;
-        piece.map_err(|_| UpstreamFault::Slow)?.map_err(|error| UpstreamFault::Broken(error.into_up()))
-    }
-
-    /// Tells whether the body has been read to its end.
-    pub fn is_done(&mut self) -> bool {
-        self.session.response_done()
+        let piece = piece
+            .map_err(|_| UpstreamFault::Slow)?
+            .map_err(|error| UpstreamFault::Broken(error.into_up()))?;
+        let Some(hidden) = &mut self.hidden else { return Ok(piece) };
+        Ok(match piece {
+            Some(piece) => Some(hidden.piece(piece)),
+            None => Some(hidden.rest()).filter(|rest| !rest.is_empty()),
+        })
     }
 
     /// Cuts the connection (h1) or the stream (h2), so that the provider stops at once.

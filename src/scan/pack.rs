@@ -47,7 +47,7 @@ pub const EXAMPLES_MAX: usize = 64;
 /// The longest example, in bytes.
 pub const EXAMPLE_BYTES_MAX: usize = 4096;
 /// The most context words a detector may have, for a match and against it.
-pub const CONTEXT_WORDS_MAX: usize = 128;
+pub const CONTEXT_WORDS_MAX: usize = 256;
 /// The longest name of a detector, in bytes.
 pub const NAME_BYTES_MAX: usize = 64;
 /// The most beginnings of values that are made to be shown.

@@ -67,6 +67,26 @@ fn the_name_of_a_file_is_read_with_its_quoted_pairs_and_without() {
     assert!(upstream.take()[0].bytes.ends_with(clean.as_bytes()), "the upload was changed");
 }
 
+/// Google's clients bring a file and what is said of it in one request.
+#[test]
+fn related_parts_are_read() {
+    let upstream = Upstream::answering("application/json", "{}");
+    let gateway = in_front_of(&upstream);
+    let form = "content-type: multipart/related; boundary=XyZ\r\n";
+    let brought = |text: &str| {
+        format!(
+            "--XyZ\r\nContent-Type: application/json; charset=UTF-8\r\n\r\n{{\"file\":{{\"displayName\":\"a\"}}}}\r\n\
+             --XyZ\r\nContent-Type: text/plain\r\n\r\n{text}\r\n--XyZ--\r\n"
+        )
+    };
+    let path = "/upload/v1beta/files?uploadType=multipart";
+    let clean = brought("plain words");
+    assert_eq!(send(gateway.proxy, path, form, clean.as_bytes()).status, 200);
+    assert!(upstream.take()[0].bytes.ends_with(clean.as_bytes()), "the upload was changed");
+    assert_eq!(send(gateway.proxy, path, form, brought(&secret()).as_bytes()).status, 403);
+    assert!(upstream.take().is_empty(), "a refused file reached the provider");
+}
+
 /// An upstream that tells in a field of its answers where to go on, in terms of its own address.
 fn leading(field: &'static str, path: &'static str, elsewhere: Option<&'static str>) -> Upstream {
     Upstream::start_knowing(|address| {
@@ -132,6 +152,28 @@ fn where_a_provider_tells_its_caller_to_go_on_leads_through_the_gateway() {
                 None => assert_eq!((begun.status, begun.header(field)), (502, None), "{field} {path}"),
             }
         }
+    }
+}
+
+/// SDKs follow a redirection, and send what was read here once more where it leads: unread, if that is past the gateway.
+#[test]
+fn what_was_read_is_not_sent_again_past_the_gateway() {
+    let cases = [
+        ("307 Temporary Redirect", "http://elsewhere.test/x", 502),
+        ("308 Permanent Redirect", "//elsewhere.test/x", 502),
+        ("308 Permanent Redirect", "https://elsewhere.test/v1/files", 502),
+        ("307 Temporary Redirect", "/v1/other", 307),
+        // Whoever follows these asks for an answer, and brings nothing.
+        ("302 Found", "http://elsewhere.test/x", 302),
+        ("303 See Other", "http://elsewhere.test/x", 303),
+    ];
+    for (status, address, expected) in cases {
+        let head = format!("HTTP/1.1 {status}\r\nlocation: {address}\r\ncontent-length: 0\r\n\r\n");
+        let upstream = Upstream::start(vec![Step::Send(head.into_bytes())]);
+        let gateway = in_front_of(&upstream);
+        let answer = send(gateway.proxy, "/v1/files", JSON, b"{\"text\":\"read\"}");
+        assert_eq!(answer.status, expected, "{status} {address}");
+        assert_eq!(answer.header("location").is_some(), expected < 400, "{status} {address}");
     }
 }
 

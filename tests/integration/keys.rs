@@ -11,6 +11,7 @@ use crate::bedrock::python;
 use crate::framing::POLICY;
 use crate::gateway::Gateway;
 use crate::gateway::program;
+use crate::upstream::Step;
 use crate::upstream::Upstream;
 use crate::wire::Response;
 use crate::wire::exchange;
@@ -37,7 +38,10 @@ fn world() -> World {
 }
 
 fn world_with(more: &str) -> World {
-    let upstream = Upstream::answering("application/json", "{}");
+    world_before(Upstream::answering("application/json", "{}"), more)
+}
+
+fn world_before(upstream: Upstream, more: &str) -> World {
     let directory = tempfile::tempdir().expect("a temporary directory");
     fs::write(directory.path().join("provider.key"), "provider-one\n").expect("it is writable");
     let file = "provider_key_file = \"provider.key\"";
@@ -346,6 +350,33 @@ fn a_providers_key_is_exchanged_while_the_gateway_runs() {
     let (status, told) = world.admin("PUT", "/api/v1/config", &json!({ "routes": routes }));
     assert_eq!(status, 400, "{told}");
     assert!(told.to_string().contains("only in the configuration file"), "{told}");
+}
+
+/// Providers repeat the key that they refuse; the caller never had it.
+#[test]
+fn no_answer_shows_a_providers_key() {
+    let error = "{\"error\":{\"message\":\"Incorrect API key provided: provider-one.\"}}";
+    let refused = format!(
+        "HTTP/1.1 401 Unauthorized\r\nwww-authenticate: Bearer error=\"provider-one is unknown\"\r\n\
+         content-type: application/json\r\ncontent-length: {}\r\n\r\n{error}",
+        error.len()
+    );
+    let begun = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n\
+        data: {\"error\":{\"message\":\"key provi";
+    let streamed = [begun, "der-one is over its limit\"}}\n\n"];
+    let page =
+        "HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\ncontent-length: 20\r\n\r\nis it provider-one?\n";
+    let sent = |text: &str| Step::Send(text.as_bytes().to_vec());
+    for steps in [vec![sent(&refused)], streamed.map(sent).to_vec(), vec![sent(page)]] {
+        let world = world_before(Upstream::start(steps), "");
+        let (key, _) = world.key(json!({ "name": "app", "role": "service" }));
+        let answer = world.call("/filed/v1/chat/completions", &format!("authorization: Bearer {key}\r\n"));
+        let shown = format!("{:?} {}", answer.header("www-authenticate"), answer.text());
+        assert!(!shown.contains("provider-one") && shown.contains("************"), "{shown}");
+        // Where the caller brings the provider's key itself, it is told of its own.
+        let own = world.call("/plain/v1/chat/completions", "");
+        assert!(own.text().contains("provider-one"), "{}", own.text());
+    }
 }
 
 #[test]

@@ -37,6 +37,7 @@ use super::response::rest_of;
 use super::trace;
 use super::upstream;
 use super::upstream::Socket;
+use super::upstream::Unswitched;
 use super::upstream::UpstreamFault;
 use crate::llm::refusal::DEFAULT_WIRE;
 use crate::llm::websocket;
@@ -114,14 +115,14 @@ impl Gateway {
         let began = self.clock.monotonic();
         let opened = self.upstreams.open_socket(passage.route(), head, &path, self.timeouts(passage)).await;
         exchange.outcome.upstream = Some(self.clock.monotonic().saturating_sub(began));
-        opened?.ok_or(Rejection::UpgradeFailed)
+        opened?.map_err(Rejection::UpgradeFailed)
     }
 
     /// Returns the head that tells the caller of the switch; a provider that switches to what nobody offered has none.
     fn switched(&self, socket: &Socket, exchange: &Exchange) -> Result<ResponseHeader, Stop> {
         let told = &socket.head().headers;
         if told.contains_key(EXTENSIONS) {
-            return Err(Rejection::UpgradeFailed.into());
+            return Err(Rejection::UpgradeFailed(Unswitched::default()).into());
         }
         let mut head = ResponseHeader::build(socket.head().status, Some(12))?;
         head.insert_header(http::header::CONNECTION, "Upgrade")?;

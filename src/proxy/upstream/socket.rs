@@ -22,8 +22,28 @@ pub struct Socket {
     session: Http1Session,
 }
 
+/// What a provider answers that does not switch: who reconnects has to tell a wrong key and a limit from a failure.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Unswitched {
+    /// Its status, if it is one of an error.
+    pub status: Option<StatusCode>,
+    /// When to come back, in seconds.
+    pub retry_after_s: Option<u64>,
+}
+
+impl Unswitched {
+    fn read(head: &ResponseHeader) -> Self {
+        let is_error = head.status.is_client_error() || head.status.is_server_error();
+        let wait = head.headers.get(header::RETRY_AFTER).and_then(|wait| wait.to_str().ok());
+        Self {
+            status: is_error.then_some(head.status),
+            retry_after_s: wait.and_then(|wait| wait.trim().parse().ok()),
+        }
+    }
+}
+
 impl Upstreams {
-    /// Asks a provider to switch to WebSocket; `None` where it does not.
+    /// Asks a provider to switch to WebSocket; where it does not, what it answers instead.
     ///
     /// `head` is the caller's handshake, without what belongs to its connection.
     pub async fn open_socket(
@@ -32,7 +52,7 @@ impl Upstreams {
         mut head: Box<RequestHeader>,
         path: &str,
         timeouts: UpstreamTimeouts,
-    ) -> Result<Option<Socket>, UpstreamFault> {
+    ) -> Result<Result<Socket, Unswitched>, UpstreamFault> {
         let purpose = Purpose::Socket(timeouts.idle);
         let (session, _, target) = self.connect(route, purpose, timeouts.connect).await?;
         let HttpSession::H1(mut session) = session else { return Err(UpstreamFault::Unreachable(None)) };
@@ -58,11 +78,12 @@ impl Upstreams {
             Err(_) => return Err(UpstreamFault::Slow),
         }
         if !session.was_upgraded() {
+            let told = session.resp_header().map(Unswitched::read);
             session.shutdown().await;
-            return Ok(None);
+            return Ok(Err(told.unwrap_or_default()));
         }
         session.maybe_upgrade_body_writer();
-        Ok(Some(Socket { session }))
+        Ok(Ok(Socket { session }))
     }
 }
 

@@ -396,6 +396,8 @@ pub enum Check {
     KeptPassword,
     /// A password of three classes, or as random as what a machine draws.
     StrongOrRare,
+    /// A password of letters in both cases and signs, in no order that words or code have.
+    Jumbled,
     /// Twelve to 24 words of one list of BIP-39, in any of its languages, with the right checksum.
     Bip39,
     /// Not one of the keys that manuals and sample applications print.

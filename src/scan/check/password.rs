@@ -21,9 +21,44 @@ pub fn strong_or_rare(value: &[u8]) -> bool {
     shape::strong_password(value) || rarity::rare(value)
 }
 
+/// Of the pairs of neighbours in a jumbled password so many in a hundred are of two kinds at least: in words and in code
+/// letters stand beside letters, a drawn one changes its kind at three pairs of four.
+const JUMBLED_PERCENT_MIN: usize = 55;
+
+/// Tells whether `value` has two small letters, two capitals and a sign at least, and changes from one kind to another all
+/// along.
+pub fn jumbled(value: &[u8]) -> bool {
+    let kind = |byte: u8| match byte {
+        b'a'..=b'z' => 0,
+        b'A'..=b'Z' => 1,
+        b'0'..=b'9' => 2,
+        _ => 3,
+    };
+    let count = |wanted: usize| value.iter().filter(|byte| kind(**byte) == wanted).count();
+    let changes = value.windows(2).filter(|pair| kind(pair[0]) != kind(pair[1])).count();
+    count(0) >= 2
+        && count(1) >= 2
+        && count(3) >= 1
+        && changes * 100 >= value.len().saturating_sub(1) * JUMBLED_PERCENT_MIN
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_drawn_of_all_signs_is_jumbled() {
+        for value in
+            ["s]vBBb@#D)vpbVP2", "Tj]YJ>zYp-)*uUH2", "DXpkD%JgFNl.yU", "h8MXq<JyPviZ", "QRVaU^5PxRQ6"]
+        {
+            assert!(jumbled(value.as_bytes()), "{value}");
+        }
+        for value in
+            ["Enter(your,password)", "config.get('API_KEY')", "MyApp/Secret-Name", "%s(%d)", "abcDEFghij", ""]
+        {
+            assert!(!jumbled(value.as_bytes()), "{value}");
+        }
+    }
 
     #[test]
     fn a_password_is_worth_keeping() {

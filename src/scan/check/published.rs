@@ -1,14 +1,15 @@
 //! Keys that manuals, quick starts and sample applications print: everybody's, so nobody's secret.
 //!
 //! Only the first eight bytes of their SHA-256 stand here. Sources: the documentation of AWS, Stripe, FastAPI and
-//! jwt.io, the key URI format of one-time codes, and the sample keys of Google's client libraries that public scanners
-//! pass over.
+//! jwt.io, Azure's emulators of its storage and of Cosmos DB, RFC 7617, the key URI format of one-time codes, and the
+//! sample keys of Google's client libraries that public scanners pass over.
 
 use sha2::Digest;
 use sha2::Sha256;
 
 /// The first eight bytes of the SHA-256 of each, in ascending order.
-const PUBLISHED: [u64; 27] = [
+const PUBLISHED: [u64; 31] = [
+    0x0011_cc25_eb43_2071,
     0x051d_093c_4bde_dbf2,
     0x0b47_6bdf_9acf_2123,
     0x1a5d_44a2_dca1_9669,
@@ -22,13 +23,16 @@ const PUBLISHED: [u64; 27] = [
     0x49f7_77db_995e_8260,
     0x4c98_242d_cadc_8b29,
     0x570d_ad43_de1a_f4c9,
+    0x73f7_1af0_93fd_f154,
     0x7831_4b11_be2e_5815,
     0x7f75_367e_7881_2551,
     0x8731_261c_b72d_8626,
     0x8be5_d113_c087_1ce1,
     0xa19f_89ab_3555_eac1,
     0xa6c8_14bc_555a_e62c,
+    0xaa65_4743_9583_c3a2,
     0xc794_fa6d_20c6_4efb,
+    0xcf4d_418e_d3de_92d7,
     0xda81_6f9f_2c16_e6c5,
     0xdc0f_cf04_6c61_640c,
     0xe4a5_542b_b7fd_7b67,

@@ -373,6 +373,7 @@ pub(super) const TABLE: &[Row] = &[
     }),
     row(Check::KeptPassword, "kept_password", password::kept, by_chance),
     row(Check::StrongOrRare, "strong_or_rare", password::strong_or_rare, by_chance),
+    row(Check::Jumbled, "jumbled", password::jumbled, by_chance),
     row(Check::Bip39, "bip39", mnemonic::bip39, mnemonic::repair_bip39),
     row(Check::NotPublished, "not_published", published::not_published, by_chance),
     row(Check::CarriesText, "carries_text", address::carries_text, by_chance),

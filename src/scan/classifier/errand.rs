@@ -4,7 +4,7 @@
 //! In: the errands of a model's card, each a pattern with its proof, and a model. Out: the same model, which is not stopped
 //! by an errand alone. A text that it would stop for a window with an errand in it is judged once more without its errands:
 //! what is left has to be an attack by itself, or the text is told only. So nothing is let through for an errand that
-//! stands beside an attack. It counts in what a person wrote; where a tool is described, if the card says so.
+//! stands beside an attack. It counts in what a person wrote, or where the card says.
 
 use regex::bytes::Regex;
 use regex::bytes::RegexBuilder;
@@ -35,15 +35,19 @@ pub struct ErrandFile {
     pub pattern: String,
     /// What may stand nowhere in the text beside it.
     pub unless: Option<String>,
-    /// Whether it counts in what describes a tool, too.
-    #[serde(default)]
-    pub in_definitions: bool,
+    /// Whose words it counts in.
+    #[serde(default = "of_people")]
+    pub origins: Vec<Origin>,
     /// Why it is harmless, in one sentence.
     pub why: String,
     /// Texts that have it.
     pub finds: Vec<String>,
     /// Texts that do not.
     pub ignores: Vec<String>,
+}
+
+fn of_people() -> Vec<Origin> {
+    vec![Origin::User]
 }
 
 /// What is wrong with an errand.
@@ -80,7 +84,7 @@ pub struct Errands(Vec<Errand>);
 struct Errand {
     pattern: Regex,
     unless: Option<Regex>,
-    in_definitions: bool,
+    origins: Vec<Origin>,
 }
 
 /// A model that no errand alone makes sure.
@@ -104,13 +108,8 @@ impl Errands {
 
     /// Returns a text without its errands, if one of them touches what a model is sure of in it.
     fn without(&self, text: &[u8], origin: Origin, verdict: &Verdict) -> Option<Vec<u8>> {
-        let counts = |errand: &&Errand| match origin {
-            Origin::User => true,
-            Origin::Definition => errand.in_definitions,
-            Origin::System | Origin::Assistant | Origin::Tool => false,
-        };
-        let mut places: Vec<_> =
-            self.0.iter().filter(counts).flat_map(|errand| errand.places(text)).collect();
+        let counted = self.0.iter().filter(|errand| errand.origins.contains(&origin));
+        let mut places: Vec<_> = counted.flat_map(|errand| errand.places(text)).collect();
         let window = &verdict.window;
         if !places.iter().any(|place| place.start < window.end && window.start < place.end) {
             return None;
@@ -138,7 +137,7 @@ impl Errand {
         let errand = Self {
             pattern: compiled(&file.pattern)?,
             unless: file.unless.as_deref().map(compiled).transpose()?,
-            in_definitions: file.in_definitions,
+            origins: file.origins.clone(),
         };
         let fault = |problem, text: &str| {
             Err(ErrandFault::Proof { name: file.name.clone(), problem, text: text.to_owned() })
@@ -227,7 +226,7 @@ mod tests {
             name: "reading_aloud".to_owned(),
             pattern: r"read (?:it )?(?:a|out )loud".to_owned(),
             unless: Some("and obey".to_owned()),
-            in_definitions: false,
+            origins: of_people(),
             why: "People have things read to them.".to_owned(),
             finds: vec!["Please READ it aloud.".to_owned()],
             ignores: vec!["It is loud.".to_owned(), "Read it aloud and obey.".to_owned()],
@@ -254,11 +253,11 @@ mod tests {
 
     #[test]
     fn where_a_card_says_so_it_counts_in_descriptions_of_tools() {
-        let spared =
-            Spared::new(Loud, Errands::read(&[ErrandFile { in_definitions: true, ..errand() }]).unwrap());
+        let file = ErrandFile { origins: vec![Origin::Definition], ..errand() };
+        let spared = Spared::new(Loud, Errands::read(&[file]).unwrap());
         let said = |origin| spared.judge(b"Read aloud.", origin, &Signals::default(), &|| false).unwrap();
         assert!(said(Origin::Definition).confidence < Some(Confidence::HIGH));
-        assert_eq!(said(Origin::Tool).confidence, Some(Confidence::HIGH));
+        assert_eq!(said(Origin::User).confidence, Some(Confidence::HIGH));
     }
 
     #[test]

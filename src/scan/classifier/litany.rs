@@ -55,7 +55,7 @@ impl Shortened {
                     continue;
                 }
             }
-            if begins_word(text, at) {
+            if begins_number(text, at) {
                 let number = number_bytes(rest);
                 numbers = if number > 0 { numbers + 1 } else { 0 };
                 if numbers > NUMBERS_MAX {
@@ -139,6 +139,13 @@ fn begins_word(text: &[u8], at: usize) -> bool {
     !is_white(at) && at.checked_sub(1).is_none_or(is_white)
 }
 
+/// Tells whether a number of a row may begin at an offset: a word, or what stands behind a comma without a space.
+fn begins_number(text: &[u8], at: usize) -> bool {
+    let is_behind_comma =
+        at.checked_sub(1).is_some_and(|before| matches!(text.get(before), Some(b',' | b';')));
+    begins_word(text, at) || is_behind_comma && text.get(at).is_some_and(|byte| !byte.is_ascii_whitespace())
+}
+
 /// Tells whether a word begins at an offset, or the part of one behind a sign, as in `la-la-la`.
 fn begins_part(text: &[u8], at: usize) -> bool {
     let is_sign = |at: usize| text.get(at).is_some_and(u8::is_ascii_punctuation);
@@ -146,11 +153,13 @@ fn begins_part(text: &[u8], at: usize) -> bool {
         || text.get(at).is_some_and(u8::is_ascii_alphanumeric) && at.checked_sub(1).is_some_and(is_sign)
 }
 
-/// Returns how many bytes a number takes that a text begins with, and the white space behind it; 0 where it begins with
-/// none.
+/// Returns how many bytes a number takes that a text begins with, up to its comma, and the white space behind it; 0 where
+/// it begins with none.
 fn number_bytes(text: &[u8]) -> usize {
     let is_white = |byte: &u8| byte.is_ascii_whitespace();
-    let word = text.iter().position(is_white).unwrap_or(text.len());
+    let is_end = |byte: &u8| is_white(byte) || matches!(byte, b',' | b';');
+    let word = text.iter().position(is_end).unwrap_or(text.len());
+    let word = word + usize::from(matches!(text.get(word), Some(b',' | b';')));
     let is_of_number = |byte: &u8| byte.is_ascii_hexdigit() || b".,:;+-/%()[]x".contains(byte);
     let is_number = text[..word].iter().all(is_of_number) && text[..word].iter().any(u8::is_ascii_digit);
     let behind = text[word..].iter().take_while(|byte| is_white(byte)).count();
@@ -197,6 +206,9 @@ mod tests {
     fn of_a_row_of_numbers_the_first_stand() {
         assert_eq!(shortened("sum 1 22, 3.5 -4 5 6; 7 now").as_deref(), Some("sum 1 22, 3.5 -4 now"));
         assert_eq!(shortened("sum 1 22 3 4 and 5 6 7 8"), None);
+        assert_eq!(shortened("ids=[17,18,19,20,21,22] end").as_deref(), Some("ids=[17,18,19,20,end"));
+        assert_eq!(shortened("0x1f,0x2e,0x3d,0x4c;0x5b").as_deref(), Some("0x1f,0x2e,0x3d,0x4c;"));
+        assert_eq!(shortened("a,b,c,d,e,f,g"), None);
         assert_eq!(shortened("1\n2\n3\n4\n5\n6").as_deref(), Some("1\n2\n3\n4\n"));
         assert_eq!(
             shortened("[0x80ff, 0x0221, 0x1c, 0xfe, 0x07, 0x9] done").as_deref(),

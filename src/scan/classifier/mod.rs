@@ -35,7 +35,8 @@ pub mod shelf;
 pub mod stack;
 
 /// Where a text comes from, as far as a model cares.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Origin {
     /// The person in front of the model, or nobody knows.
     #[default]

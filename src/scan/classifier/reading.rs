@@ -273,17 +273,46 @@ impl Told {
 }
 
 /// Tells whether the words of a window of a view stand otherwise in the text it was made of.
+///
+/// Letters of Greek, Cyrillic or Turkish that look like Latin ones are written by everybody who writes these languages: a word
+/// that keeps others of them is one of the language, and so are the words around it that happen to have none.
 fn is_disguised(text: &[u8], view: &View, window: Range<usize>) -> bool {
-    let (mut sources, mut before, mut count) = (view.following(), None, 0);
-    for at in window {
-        let letter = view.bytes().get(at).filter(|byte| byte.is_ascii_alphanumeric());
-        let source = letter.map(|_| sources.start(at));
-        let stands = source.and_then(|source| text.get(source)) == letter;
-        let follows = before.is_none_or(|before: usize| Some(before + 1) == source);
-        count += usize::from(letter.is_some() && !(stands && follows));
-        before = source;
+    let (mut sources, mut before) = (view.following(), None);
+    let (mut mixed, mut alike, mut foreign) = (0, (0, 0), 0);
+    let mut word = Letters::default();
+    for at in window.clone().chain([window.end]) {
+        let byte = view.bytes().get(at).copied().filter(|_| at < window.end).unwrap_or(b' ');
+        if !byte.is_ascii_alphanumeric() && byte.is_ascii() {
+            match std::mem::take(&mut word) {
+                Letters { foreign: 1.., .. } => foreign += 1,
+                Letters { plain: 0, changed, .. } if changed > 0 => alike = (alike.0 + 1, alike.1 + changed),
+                Letters { changed, .. } => mixed += changed,
+            }
+            before = None;
+            continue;
+        }
+        let source = sources.start(at);
+        let stands = text.get(source) == Some(&byte);
+        let follows = before.is_none_or(|before: usize| before + 1 == source);
+        let is_dotless = text.get(source..).is_some_and(|rest| rest.starts_with("ı".as_bytes()));
+        word.foreign += usize::from(!byte.is_ascii());
+        word.plain += usize::from(byte.is_ascii() && (stands && follows || is_dotless));
+        word.changed += usize::from(byte.is_ascii() && !(stands && follows || is_dotless));
+        before = Some(if is_dotless { source + 1 } else { source });
     }
-    count >= DISGUISED_LETTERS_MIN
+    let (words, letters) = alike;
+    mixed + if words > foreign { letters } else { 0 } >= DISGUISED_LETTERS_MIN
+}
+
+/// The letters of one word of a view.
+#[derive(Default)]
+struct Letters {
+    /// Those that stand in the text as they do in the view.
+    plain: usize,
+    /// Those that stand there otherwise.
+    changed: usize,
+    /// The bytes of those that are not Latin.
+    foreign: usize,
 }
 
 /// Tells whether a text has more to say than a few signs again and again.

@@ -3,7 +3,7 @@
 //! Works on single characters only, so that a stream and a whole text agree without looking ahead. Compatibility
 //! forms are those of Unicode NFKC (UAX #15); the look-alikes are the Cyrillic and Greek letters that UTS #39
 //! (`confusables.txt`) maps to one ASCII letter, in a table that is short on purpose: it serves detectors, not readers;
-//! and those of rarer scripts ([`confusable`]).
+//! and those of rarer scripts ([`confusable`]). Digits of any script are the digits they are.
 
 use unicode_normalization::UnicodeNormalization;
 
@@ -85,10 +85,27 @@ pub(super) fn fold(character: char) -> Fold {
         0x2c60..=0x2cff | 0xa4d0..=0xa4ff | 0xa720..=0xabbf | 0x10280..=0x16f9f => rare(character),
         0x1f150..=0x1f1ff => rare(character),
         // Typographic signs of ordinary prose, and scripts without compatibility forms worth undoing.
-        0x2014..=0x2026 | 0x0590..=0x0e2f | 0x3041..=0x3096 | 0x30a1..=0x30fa => Fold::Same,
+        0x2014..=0x2026 | 0x3041..=0x3096 | 0x30a1..=0x30fa => Fold::Same,
+        code @ 0x0590..=0x0e2f => digit(code).map_or(Fold::Same, |digit| Fold::Text(Folded::byte(digit))),
+        code @ 0x0e30..=0x181f => {
+            digit(code).map_or_else(|| compatibility(character), |digit| Fold::Text(Folded::byte(digit)))
+        }
         0x3400..=0x9fff | 0xac00..=0xd7a3 | 0x1f200..=0x1faff => Fold::Same,
         _ => compatibility(character),
     }
+}
+
+/// Where the ten decimal digits begin of the scripts in use (Unicode's `Nd`) that have no compatibility form.
+const DIGITS: [u32; 19] = [
+    0x0660, 0x06f0, 0x07c0, 0x0966, 0x09e6, 0x0a66, 0x0ae6, 0x0b66, 0x0be6, 0x0c66, 0x0ce6, 0x0d66, 0x0de6,
+    0x0e50, 0x0ed0, 0x0f20, 0x1040, 0x17e0, 0x1810,
+];
+
+/// Returns the ASCII digit that a digit of another script is.
+fn digit(code: u32) -> Option<u8> {
+    let first = DIGITS.partition_point(|first| *first <= code).checked_sub(1)?;
+    let value = code - DIGITS.get(first)?;
+    (value < 10).then(|| b'0' + value as u8)
 }
 
 fn rare(character: char) -> Fold {

@@ -50,7 +50,7 @@ fn whole(text: &[u8]) -> Vec<(u8, Range<usize>)> {
 
 #[test]
 fn what_a_reader_sees() {
-    let cases: [(&str, &str); 69] = [
+    let cases: [(&str, &str); 70] = [
         ("plain prose, (nothing) to undo = fine", "(same)"),
         ("100% sure & \\done; 5 %zz &unknown; &", "(same)"),
         ("\x1b[93msk-1\x1b[0m.", "sk-1."),
@@ -79,6 +79,7 @@ fn what_a_reader_sees() {
         ("\u{feff}x", "x"),
         ("a\u{202e}b", "ab"),
         ("Ａ１＠", "A1@"),
+        ("٤٩٢٩ ۰۹ ६१ ৯ ๕", "4929 09 61 9 5"),
         ("рassword", "password"),
         ("i\u{301}gnore", "ignore"),
         ("g\u{489}h\u{20dd}p\u{fe20}_\u{1ab0}1\u{fe0f}\u{20e3}\u{1dc4}", "ghp_1"),

@@ -37,6 +37,49 @@ fn a_masked_whole_answer_has_no_logprobs_and_a_clean_one_keeps_them() {
     }
 }
 
+/// Servers of open models repeat what they wrote token by token, under names of their own.
+#[test]
+fn tokens_beside_a_masked_text_go_wherever_a_server_puts_them() {
+    let bench = Bench::new(&policy_of_all("all", "redact", ""));
+    let token = github_token(&bench);
+    let text = format!("It is {token}.");
+    let tokens: Vec<Value> =
+        pieces(&text).into_iter().map(|it| json!({ "id": 7, "text": it, "token": it })).collect();
+    let listed: Vec<Value> = pieces(&text).into_iter().map(|it| json!([-0.1, 7, it])).collect();
+    let numbered: Vec<u8> = text.bytes().collect();
+    let cases = [
+        (
+            "generic",
+            json!({ "generated_text": text, "details": { "finish_reason": "length", "tokens": tokens } }),
+        ),
+        ("generic", json!([{ "generated_text": text, "details": { "tokens": tokens } }])),
+        ("generic", json!({ "content": text, "completion_probabilities": tokens, "tokens": numbered })),
+        (
+            "generic",
+            json!({ "text": text, "output_ids": numbered, "meta_info": { "output_token_logprobs": listed } }),
+        ),
+        (
+            "openai",
+            json!({ "object": "chat.completion", "choices": [{ "index": 0,
+            "message": { "role": "assistant", "content": text }, "token_ids": numbered }], "prompt_logprobs": [{ "7": { "decoded_token": "a" } }] }),
+        ),
+        ("ollama", json!({ "model": "m", "response": text, "done": true, "context": numbered })),
+    ];
+    for (dialect, body) in cases {
+        let body = body.to_string();
+        let judged = bench.whole(Case::response("all", dialect), &mut bench.vault(), body.as_bytes());
+        let left = judged.cleared.expect("it may leave").into_bytes();
+        let left = String::from_utf8(left.to_vec()).expect("text");
+        assert_ne!(left, body, "{dialect}");
+        let piece = &token[token.len() / 2..token.len() / 2 + 5];
+        let kept = pieces(&text)
+            .into_iter()
+            .filter(|it| it.len() == 5 && left.contains(&format!("\"{it}\"")))
+            .count();
+        assert!(kept == 0 && !left.contains(&token) && !left.contains("73,116,32"), "{piece}: {left}");
+    }
+}
+
 #[test]
 fn masked_deltas_have_no_logprobs_and_the_others_keep_them() {
     let bench = Bench::new(&policy_of_all("all", "redact", ""));

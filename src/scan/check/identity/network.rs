@@ -106,7 +106,10 @@ pub fn birth_date(value: &[u8]) -> bool {
         [first, second, third] if first > 31 => real(first, second, third),
         [first, second, third] => real(third, second, first) || real(third, first, second),
         // The month is written as a word.
-        [day, year] => BIRTH_YEARS.contains(&year) && (1..=31).contains(&day),
+        [one, other] => {
+            let real = |day, year| BIRTH_YEARS.contains(&year) && (1..=31).contains(&day);
+            real(one, other) || real(other, one)
+        }
         _ => false,
     }
 }
