@@ -112,7 +112,9 @@ impl Scanner {
         if !self.spelling_marks()?.of(text)?.is_empty() {
             return Ok(true);
         }
-        let is_otherwise = sign::unfilled(text).is_some() || bidi::is_in(text) || framed::are_in(text);
+        let is_otherwise = sign::unfilled(text).is_some()
+            || bidi::is_in(text)
+            || framed::are_in(text, self.spelling_marks()?);
         if is_otherwise || has_table(text) || strings::are_joined(text) {
             return Ok(true);
         }
@@ -422,7 +424,9 @@ fn readings(text: &[u8], marks: &Marks) -> Result<Vec<Spelt>, ScanFault> {
     let mut found = code::readings(text)?;
     found.extend(unfilled(text));
     found.extend(bidi::read(text));
-    found.extend(framed::read(text).map(|view| Spelt { is_bare: true, ..viewed(Spelling::Fillers, view) }));
+    found.extend(
+        framed::read(text, marks).map(|view| Spelt { is_bare: true, ..viewed(Spelling::Fillers, view) }),
+    );
     found.extend(strings::read(text)?);
     for marked in marks.of(text)? {
         found.extend(marked.readings(text));

@@ -379,6 +379,22 @@ fn no_answer_shows_a_providers_key() {
     }
 }
 
+/// A key of ours is a secret like any other, with no word beside it.
+#[test]
+fn our_key_does_not_leave_in_a_prompt() {
+    let world = world();
+    let (key, _) = world.key(json!({ "name": "app", "role": "service" }));
+    for content in [key.clone(), format!("({key})")] {
+        let body = json!({ "model": "m", "messages": [{ "role": "user", "content": content }] }).to_string();
+        let request = format!(
+            "POST /plain/v1/chat/completions HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+            body.len()
+        );
+        assert_eq!(exchange(world.gateway.proxy, request.as_bytes()).status, 403, "{content}");
+    }
+    assert!(world.upstream.take().is_empty(), "our key reached the provider");
+}
+
 #[test]
 fn an_operator_cannot_lead_a_providers_key_elsewhere() {
     let world = world();

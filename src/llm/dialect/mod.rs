@@ -4,6 +4,7 @@
 //! seen, on its own, as [`Channel::Metadata`].
 
 mod called;
+mod fault;
 mod file;
 mod lane;
 mod marks;
@@ -23,8 +24,8 @@ use std::sync::Arc;
 
 pub use self::called::Called;
 use self::called::CalledRule;
-pub use self::file::DialectFault;
-pub use self::file::DialectProblem;
+pub use self::fault::DialectFault;
+pub use self::fault::DialectProblem;
 use self::lane::JoinedRule;
 pub use self::lane::LaneEnd;
 pub use self::lane::LaneKey;
@@ -131,6 +132,7 @@ pub struct Dialect {
     asks: Vec<String>,
     steers: Vec<String>,
     terminators: Vec<String>,
+    keep_alives: Vec<String>,
     plain_events: Vec<String>,
     /// Whose words events and bodies are that come in pieces and are no JSON, where there are such.
     plain_text: Option<Channel>,
@@ -435,6 +437,11 @@ impl Dialect {
     /// Tells whether a payload that is no JSON is this dialect's end of the stream (`[DONE]`).
     pub fn is_terminator(&self, payload: &[u8]) -> bool {
         self.terminators.iter().any(|terminator| terminator.as_bytes() == payload.trim_ascii())
+    }
+
+    /// Tells whether an event says nothing but that the stream goes on.
+    pub fn keeps_alive(&self, event: Option<&str>) -> bool {
+        event.is_some_and(|event| self.keep_alives.iter().any(|known| known == event))
     }
 
     /// Tells whether the payload of an event is plain text.

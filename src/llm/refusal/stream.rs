@@ -39,7 +39,10 @@ pub(super) fn graceful(refusal: &Refusal, wire: Wire, track: &StreamTrack) -> Ve
 
 fn error_end(refusal: &Refusal, wire: Wire, track: &StreamTrack) -> End {
     if track.format != StreamFormat::Sse {
-        return End::of(body::error(refusal, wire));
+        return match wire {
+            Wire::Cohere => cohere_lines_end(Some(refusal)),
+            _ => End::of(body::error(refusal, wire)),
+        };
     }
     match wire {
         Wire::OpenAiChat | Wire::OpenAiCompletions | Wire::Bedrock | Wire::Generic => {
@@ -60,9 +63,10 @@ fn graceful_end(refusal: &Refusal, wire: Wire, track: &StreamTrack) -> End {
         Wire::Anthropic => anthropic_end(refusal, track),
         Wire::Gemini => End::of(gemini_end(track)),
         Wire::Cohere if track.format == StreamFormat::Sse => cohere_end(None, track),
+        Wire::Cohere => cohere_lines_end(None),
         Wire::OllamaChat | Wire::OllamaGenerate => End::of(body::ollama_done(wire, track, "")),
         // No graceful end is known: silence would read as success.
-        Wire::Bedrock | Wire::Cohere | Wire::JsonRpc | Wire::Generic => error_end(refusal, wire, track),
+        Wire::Bedrock | Wire::JsonRpc | Wire::Generic => error_end(refusal, wire, track),
     }
 }
 
@@ -216,6 +220,20 @@ fn cohere_end(told: Option<&Refusal>, track: &StreamTrack) -> End {
     }
     end.say("message-end", json!({ "type": "message-end", "id": track.id, "delta": delta }));
     end.done()
+}
+
+/// The last event of the first version's lines: whoever reads them waits for it, and takes any other line for no end.
+fn cohere_lines_end(told: Option<&Refusal>) -> End {
+    let mut end = json!({
+        "event_type": "stream-end",
+        "is_finished": true,
+        "finish_reason": "ERROR",
+        "response": { "text": "", "finish_reason": "ERROR" },
+    });
+    if let Some(refusal) = told {
+        end["error"] = json!(refusal.message);
+    }
+    End::of(end)
 }
 
 fn gemini_end(track: &StreamTrack) -> Value {

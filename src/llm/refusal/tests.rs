@@ -262,10 +262,10 @@ fn every_end_is_framed_as_the_stream_is() {
     ] {
         let track = track(format, before);
         for (wire, pointer, told) in &table {
-            // Cohere ends its events without an error; for its lines no such end is known.
+            // Cohere ends its events, and the lines of its first version, without an error.
             let (pointer, told) = match (*wire, format) {
                 (Wire::Cohere, StreamFormat::Sse) => ("/delta/finish_reason", json!("ERROR")),
-                (Wire::Cohere, _) => ("/error_type", json!("content_blocked")),
+                (Wire::Cohere, _) => ("/finish_reason", json!("ERROR")),
                 _ => (*pointer, told.clone()),
             };
             let graceful = blocked.stream_graceful(*wire, &track);

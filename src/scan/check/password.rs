@@ -23,7 +23,7 @@ pub fn strong_or_rare(value: &[u8]) -> bool {
 
 /// Of the pairs of neighbours in a jumbled password so many in a hundred are of two kinds at least: in words and in code
 /// letters stand beside letters, a drawn one changes its kind at three pairs of four.
-const JUMBLED_PERCENT_MIN: usize = 55;
+const JUMBLED_PERCENT_MIN: usize = 60;
 
 /// Tells whether `value` has two small letters, two capitals and a sign at least, and changes from one kind to another all
 /// along.

@@ -6,6 +6,8 @@
 //! what is left has to be an attack by itself, or the text is told only. So nothing is let through for an errand that
 //! stands beside an attack. It counts in what a person wrote, or where the card says.
 
+use std::sync::OnceLock;
+
 use regex::bytes::Regex;
 use regex::bytes::RegexBuilder;
 use serde::Deserialize;
@@ -82,9 +84,17 @@ pub struct Errands(Vec<Errand>);
 
 #[derive(Clone, Debug)]
 struct Errand {
-    pattern: Regex,
-    unless: Option<Regex>,
+    pattern: Late,
+    unless: Option<Late>,
     origins: Vec<Origin>,
+}
+
+/// A pattern that was compiled once to be proven, and is compiled again when a text asks for it: few do, and together they
+/// take as much memory as a pack.
+#[derive(Clone, Debug)]
+struct Late {
+    source: String,
+    compiled: OnceLock<Regex>,
 }
 
 /// A model that no errand alone makes sure.
@@ -128,15 +138,14 @@ impl Errands {
 
 impl Errand {
     fn read(file: &ErrandFile) -> Result<Self, ErrandFault> {
-        let compiled = |pattern: &str| {
-            let mut builder = RegexBuilder::new(pattern);
-            let built = builder.case_insensitive(true).size_limit(PATTERN_BYTES_MAX).build();
+        let late = |pattern: &str| {
             let problem = |fault| ErrandFault::Pattern { name: file.name.clone(), problem: Box::new(fault) };
-            built.map_err(problem)
+            let compiled = OnceLock::from(compiled(pattern).map_err(problem)?);
+            Ok::<_, ErrandFault>(Late { source: pattern.to_owned(), compiled })
         };
         let errand = Self {
-            pattern: compiled(&file.pattern)?,
-            unless: file.unless.as_deref().map(compiled).transpose()?,
+            pattern: late(&file.pattern)?,
+            unless: file.unless.as_deref().map(late).transpose()?,
             origins: file.origins.clone(),
         };
         let fault = |problem, text: &str| {
@@ -151,16 +160,32 @@ impl Errand {
         }
         match file.ignores.iter().find(is_in) {
             Some(hit) => fault("is in one of its `ignores`", hit),
-            None => Ok(errand),
+            None => Ok(errand.forgotten()),
         }
+    }
+
+    /// Returns it without what was compiled of it.
+    fn forgotten(self) -> Self {
+        let forget = |late: Late| Late { compiled: OnceLock::new(), ..late };
+        Self { pattern: forget(self.pattern), unless: self.unless.map(forget), ..self }
     }
 
     /// Returns where it stands in a text.
     fn places(&self, text: &[u8]) -> Vec<std::ops::Range<usize>> {
-        let found: Vec<_> = self.pattern.find_iter(text).map(|found| found.range()).collect();
-        let is_refuted = || self.unless.as_ref().is_some_and(|unless| unless.is_match(text));
+        let found: Vec<_> = self.pattern.regex().find_iter(text).map(|found| found.range()).collect();
+        let is_refuted = || self.unless.as_ref().is_some_and(|unless| unless.regex().is_match(text));
         if found.is_empty() || is_refuted() { Vec::new() } else { found }
     }
+}
+
+impl Late {
+    fn regex(&self) -> &Regex {
+        self.compiled.get_or_init(|| compiled(&self.source).expect("it was compiled when it was proven"))
+    }
+}
+
+fn compiled(pattern: &str) -> Result<Regex, regex::Error> {
+    RegexBuilder::new(pattern).case_insensitive(true).size_limit(PATTERN_BYTES_MAX).build()
 }
 
 impl<M> Spared<M> {

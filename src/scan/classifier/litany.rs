@@ -206,7 +206,7 @@ mod tests {
     fn of_a_row_of_numbers_the_first_stand() {
         assert_eq!(shortened("sum 1 22, 3.5 -4 5 6; 7 now").as_deref(), Some("sum 1 22, 3.5 -4 now"));
         assert_eq!(shortened("sum 1 22 3 4 and 5 6 7 8"), None);
-        assert_eq!(shortened("ids=[17,18,19,20,21,22] end").as_deref(), Some("ids=[17,18,19,20,end"));
+        assert_eq!(shortened("ids=[17,18,19,20,21,22] end").as_deref(), Some("ids=[17,18,19,20,21,end"));
         assert_eq!(shortened("0x1f,0x2e,0x3d,0x4c;0x5b").as_deref(), Some("0x1f,0x2e,0x3d,0x4c;"));
         assert_eq!(shortened("a,b,c,d,e,f,g"), None);
         assert_eq!(shortened("1\n2\n3\n4\n5\n6").as_deref(), Some("1\n2\n3\n4\n"));

@@ -19,6 +19,7 @@ use crate::scan::threat::Confidence;
 pub mod card;
 pub mod choice;
 pub mod citation;
+mod disguise;
 pub mod errand;
 pub mod feature;
 pub mod format;

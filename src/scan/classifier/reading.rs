@@ -9,6 +9,7 @@ use super::Signals;
 use super::Spellings;
 use super::Unjudged;
 use super::Verdict;
+use super::disguise::is_disguised;
 use crate::scan::decode;
 use crate::scan::decode::Lines;
 use crate::scan::decode::RUN_BYTES_MIN;
@@ -32,9 +33,6 @@ const DECODED_PER_BYTE: usize = 2;
 const SPELT_PER_BYTE: usize = 8;
 /// The longest text whose words may be parted by signs alone, in bytes: longer ones are data.
 const SIGNED_BYTES_MAX: usize = 4096;
-/// How many letters of a window are escaped, look-alikes or have something unseen before them at least, for it to be
-/// disguised: a line end written as `\n` or a space as `%20` is how data is written.
-const DISGUISED_LETTERS_MIN: usize = 3;
 /// How many signs part words at least where no space does.
 const SIGNS_MIN: usize = 2;
 /// How many different letters and digits another spelling of a text has at least, for it to say something: what comes of
@@ -270,49 +268,6 @@ impl Told {
         self.decoded_from.0.insert(0, step);
         self
     }
-}
-
-/// Tells whether the words of a window of a view stand otherwise in the text it was made of.
-///
-/// Letters of Greek, Cyrillic or Turkish that look like Latin ones are written by everybody who writes these languages: a word
-/// that keeps others of them is one of the language, and so are the words around it that happen to have none.
-fn is_disguised(text: &[u8], view: &View, window: Range<usize>) -> bool {
-    let (mut sources, mut before) = (view.following(), None);
-    let (mut mixed, mut alike, mut foreign) = (0, (0, 0), 0);
-    let mut word = Letters::default();
-    for at in window.clone().chain([window.end]) {
-        let byte = view.bytes().get(at).copied().filter(|_| at < window.end).unwrap_or(b' ');
-        if !byte.is_ascii_alphanumeric() && byte.is_ascii() {
-            match std::mem::take(&mut word) {
-                Letters { foreign: 1.., .. } => foreign += 1,
-                Letters { plain: 0, changed, .. } if changed > 0 => alike = (alike.0 + 1, alike.1 + changed),
-                Letters { changed, .. } => mixed += changed,
-            }
-            before = None;
-            continue;
-        }
-        let source = sources.start(at);
-        let stands = text.get(source) == Some(&byte);
-        let follows = before.is_none_or(|before: usize| before + 1 == source);
-        let is_dotless = text.get(source..).is_some_and(|rest| rest.starts_with("ı".as_bytes()));
-        word.foreign += usize::from(!byte.is_ascii());
-        word.plain += usize::from(byte.is_ascii() && (stands && follows || is_dotless));
-        word.changed += usize::from(byte.is_ascii() && !(stands && follows || is_dotless));
-        before = Some(if is_dotless { source + 1 } else { source });
-    }
-    let (words, letters) = alike;
-    mixed + if words > foreign { letters } else { 0 } >= DISGUISED_LETTERS_MIN
-}
-
-/// The letters of one word of a view.
-#[derive(Default)]
-struct Letters {
-    /// Those that stand in the text as they do in the view.
-    plain: usize,
-    /// Those that stand there otherwise.
-    changed: usize,
-    /// The bytes of those that are not Latin.
-    foreign: usize,
 }
 
 /// Tells whether a text has more to say than a few signs again and again.

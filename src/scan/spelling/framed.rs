@@ -1,5 +1,6 @@
 //! Values between low lines, as italics and bold letters are written: `_ghp_16C7…_`, `__4111 1111 1111 1111__`; and behind
-//! what copying leaves of a terminal's colours, whose ESC nobody sees: `[32mghp_16C7…[0m`.
+//! what copying leaves of a terminal's colours, whose ESC nobody sees: `[32mghp_16C7…[0m`; and keys behind a name, which
+//! their beginnings tell: `backup_ghp_16C7…`.
 //!
 //! In: a whole text. Out: what is near such values, with a space for each low line that stands at the edge of one, and for
 //! each sign of a colour before one. To detectors either is a part of the word, so that none of them sees a value that
@@ -7,6 +8,7 @@
 
 use std::ops::Range;
 
+use super::Marks;
 use super::excerpt;
 use super::excerpt::Excerpt;
 use crate::scan::view::View;
@@ -28,14 +30,14 @@ const WORD_BYTES_MIN: usize = 8;
 const DIGITS_MIN: usize = 4;
 
 /// Tells whether a text has such values.
-pub(super) fn are_in(text: &[u8]) -> bool {
-    edges(text).next().is_some()
+pub(super) fn are_in(text: &[u8], marks: &Marks) -> bool {
+    edges(text, marks).next().is_some()
 }
 
 /// Returns what is near such values of a text; nothing if it has none.
-pub(super) fn read(text: &[u8]) -> Option<View> {
+pub(super) fn read(text: &[u8], marks: &Marks) -> Option<View> {
     let mut excerpt = Excerpt::of(text, excerpt::AROUND_BYTES);
-    for edge in edges(text) {
+    for edge in edges(text, marks) {
         excerpt.begin(edge.clone());
         edge.for_each(|at| excerpt.write(b" ", at, 1));
     }
@@ -43,7 +45,7 @@ pub(super) fn read(text: &[u8]) -> Option<View> {
 }
 
 /// Returns the low lines and the colours before values, and the low lines behind words where a value before them may end.
-fn edges(text: &[u8]) -> impl Iterator<Item = Range<usize>> {
+fn edges<'t>(text: &'t [u8], marks: &'t Marks) -> impl Iterator<Item = Range<usize>> + 't {
     let (mut at, mut open_to) = (0, 0);
     std::iter::from_fn(move || {
         loop {
@@ -66,6 +68,7 @@ fn edges(text: &[u8]) -> impl Iterator<Item = Range<usize>> {
                     return Some(edge);
                 }
                 (true, false) if start <= open_to => return Some(edge),
+                (true, true) if edge.len() == 1 && marks.begin_key(&text[edge.end..]) => return Some(edge),
                 _ => {}
             }
         }
@@ -116,6 +119,10 @@ mod tests {
 
     use super::*;
 
+    fn marks() -> Marks {
+        Marks::compile(["ghp_", "AKIA"].into_iter()).expect("marks")
+    }
+
     #[test]
     fn low_lines_at_the_edges_of_a_value_are_spaces() {
         for (text, meant) in [
@@ -127,11 +134,12 @@ mod tests {
             ("(_sk_live_a1b2c3_)", "( sk_live_a1b2c3 )"),
             ("_open1234 and _ghp_a1b2c3d4e5f6", " open1234 and  ghp_a1b2c3d4e5f6"),
             ("key [32mghp_a1b2c3d4e5f6[0m ok", "key     ghp_a1b2c3d4e5f6[0m ok"),
+            ("backup_ghp_a1b2c3d4e5f6.txt", "backup ghp_a1b2c3d4e5f6.txt"),
             ("^[[1;38;5;208mAKIA5EXAMPLE0KEY1", "^[            AKIA5EXAMPLE0KEY1"),
         ] {
-            let view = read(text.as_bytes()).unwrap();
+            let view = read(text.as_bytes(), &marks()).unwrap();
             assert_eq!(std::str::from_utf8(view.bytes()), Ok(meant));
-            assert!(are_in(text.as_bytes()), "{text}");
+            assert!(are_in(text.as_bytes(), &marks()), "{text}");
         }
     }
 
@@ -142,21 +150,22 @@ mod tests {
             "_",
             "__init__ and self._value2",
             "snake_case_1234567890 and x_4111111111111111",
+            "my_ghost and is_akia",
             "____________1234567890",
             "_emphasis_ and __strong words__ of 2026",
             "f(_, 1234567890)",
             "[32mok[0m and [1m",
             "a[12] + b[3m] + [;] + c[1234567890123456789012m1234567890",
         ] {
-            assert_eq!(read(text.as_bytes()), None, "{text}");
-            assert!(!are_in(text.as_bytes()), "{text}");
+            assert_eq!(read(text.as_bytes(), &marks()), None, "{text}");
+            assert!(!are_in(text.as_bytes(), &marks()), "{text}");
         }
     }
 
     proptest! {
         #[test]
         fn every_byte_of_a_reading_is_one_of_the_text(text in "(?:_{1,4}|\\[[0-9;m]{0,4}|[a1@ \n\"é]|_sk_1a2b3c4d5e_){0,40}") {
-            let Some(view) = read(text.as_bytes()) else { return Ok(()) };
+            let Some(view) = read(text.as_bytes(), &marks()) else { return Ok(()) };
             for (at, byte) in view.bytes().iter().enumerate() {
                 let source = view.source_range(at..at + 1);
                 let of_text = text.as_bytes().get(source).unwrap_or_default();

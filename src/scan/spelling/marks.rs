@@ -4,6 +4,7 @@
 //! asked.
 
 use std::collections::BTreeSet;
+use std::ops::Bound;
 use std::ops::Range;
 use std::sync::LazyLock;
 
@@ -66,6 +67,9 @@ const TURNED_SIGNS: [&str; 4] = [
 ];
 /// How many bytes the shortest of them has.
 const TURNED_SIGN_BYTES_MIN: usize = 3;
+
+/// The shortest beginning of a key that a detector may name, in bytes.
+const HEAD_BYTES_MIN: usize = 4;
 
 /// How far that cipher moves letters.
 const ROT13: u8 = 13;
@@ -164,7 +168,9 @@ impl Marks {
 
     /// Tells whether a value begins as keys do: turned letters look like drawn ones.
     pub(super) fn begin_key(&self, value: &[u8]) -> bool {
-        self.heads.iter().any(|head| value.starts_with(head))
+        let Some(least) = value.get(..HEAD_BYTES_MIN) else { return false };
+        let near = self.heads.range::<[u8], _>((Bound::Included(least), Bound::Included(value)));
+        near.into_iter().any(|head| value.starts_with(head))
     }
 
     /// Returns the different marks of a text.

@@ -82,3 +82,40 @@ fn comments_ids_and_counters_hold_nothing_back_and_are_what_they_were() {
         );
     });
 }
+
+/// Whoever counts the silence of a stream must hear of it, also while a word waits for its end.
+#[test]
+fn what_keeps_a_stream_alive_does_not_wait_for_a_text_before_it() {
+    let bench = Bench::new(&policy_of_all("all", "redact", ""));
+    let of_anthropic = |text: &str| {
+        format!(
+            "event: content_block_delta\ndata: {{\"type\":\"content_block_delta\",\"index\":0,\"delta\":{{\"type\":\"text_delta\",\"text\":\"{text}\"}}}}\n\n"
+        )
+    };
+    let of_openai = |text: &str| {
+        format!("data: {{\"choices\":[{{\"index\":0,\"delta\":{{\"content\":\"{text}\"}}}}]}}\n\n")
+    };
+    let ping = "event: ping\ndata: {\"type\": \"ping\"}\n\n";
+    let cases: [(&str, &dyn Fn(&str) -> String, &str); 3] = [
+        ("anthropic", &of_anthropic, ping),
+        ("anthropic", &of_anthropic, ": keep-alive\n\n"),
+        ("openai", &of_openai, ": OPENROUTER PROCESSING\r\n\r\n"),
+    ];
+    for (dialect, event, alive) in cases {
+        bench.with_inspector(Case::response("all", dialect), |inspector| {
+            let (mut judge, mut vault) = (StreamInspector::new(StreamFormat::Sse, 1 << 20), bench.vault());
+            let mut heard = |bytes: &str| {
+                let mut out = Vec::new();
+                judge.push(inspector, &mut vault, bytes.as_bytes(), &mut out);
+                let left: Vec<u8> = out.into_iter().flat_map(|it| it.bytes().to_vec()).collect();
+                String::from_utf8(left).expect("text")
+            };
+            assert_eq!(heard(&event("The answer is 12")), "", "{dialect}: a number may go on");
+            for _ in 0..3 {
+                assert_eq!(heard(alive), alive, "{dialect}");
+            }
+            let rest = event(" of them.");
+            assert_eq!(heard(&rest), event("The answer is 12") + &rest, "{dialect}");
+        });
+    }
+}
