@@ -96,6 +96,7 @@
 //! | using the route's provider key for another account (`OpenAI-Organization`, `x-goog-user-project`), or another credential beside it where the provider looks first (`Ocp-Apim-Subscription-Key`) | none of these goes on beside the route's key | `proxy::provider_key` |
 //! | spending past a budget: a secret for clients, a call of WebRTC or SIP, whose use the gateway never sees | 403 for keys with a budget, as for batches | `budgets::work_whose_use_nobody_sees_is_not_for_keys_with_a_budget` |
 //! | going on as administrator in another browser after one's provider took the role away | the next sign-in, wherever it is, ends all sessions of theirs with another role; one that leads to none ends all | `sso::what_a_provider_said_last_of_somebody_counts_in_all_their_sessions` |
+//! | a provider repeats the route's key to the caller: in an error, a field or a stream | each of its bytes is a `*`, whatever the policy | `keys::no_answer_shows_a_providers_key`, `proxy::hidden` |
 //! | an operator leads a route that holds a provider's key to an address, or to an authority, of their own, or back to an earlier one | 403: that takes an administrator, by change and by rollback | `keys::an_operator_cannot_lead_a_providers_key_elsewhere`, `policy::reload::only_some_lead_a_providers_key_elsewhere` |
 //! | an operator takes the guardrails, or the keys, off a route, or adds an open one to the same server, at once or in several steps | 403: less than every route to a host and port asks for takes an administrator, or the file, and so does taking away the last route to one that each asks for proof: it would be forgotten that it was guarded; another name of that host is another host: let agents take calls from the gateway alone | `policy::reload::tests::only_some_ask_less_of_those_who_call_an_upstream`, `guarded::an_operator_opens_no_guarded_server_in_several_steps` |
 //! | an operator makes themselves an administrator | keys, users and signing keys are the administrator's | `matrix::everybody_gets_what_the_contract_says` |
@@ -148,7 +149,8 @@
 //!   other bytes that are not UTF-8 meet the fail mode. Of an answer the first 512 bytes tell. Amazon's event stream is read in answers; a request in it meets the fail mode.
 //! - Addresses that a provider tells its caller to go on at (`x-goog-upload-url`, `operation-location`, and where it redirects to) are told anew as ones of
 //!   the gateway where they lead to a target of the route and a route takes them; in the first two fields another one is
-//!   refused. Where a redirection leads elsewhere, and every link in an answer, is to be closed in the network, as every
+//!   refused, and so is a 307 or 308 that would have a body sent again elsewhere. Where any other redirection leads
+//!   elsewhere, and every link in an answer, is to be closed in the network, as every
 //!   other way past the gateway.
 //! - A file that comes in several requests is read request by request, and over the border of any two of its parts
 //!   ([`policy::parted`](crate::policy::parted)): by one node, for an hour after the last part, 8 KiB of a value on
