@@ -313,8 +313,6 @@ impl StreamInspector {
     fn take(&mut self, inspector: &Inspector<'_>, vault: &mut Vault, piece: StreamPiece) -> Result<(), Stop> {
         self.held_bytes += piece.held_bytes();
         let mut held = Held::new(piece);
-        let event = held.piece.event.as_deref();
-        held.keeps_alive = held.is_comment() || inspector.dialect.keeps_alive(event);
         let known = self.template.as_ref().and_then(|template| template.text(&held));
         let taken =
             match known.filter(|(slot, string)| self.takes_piece(*slot, &held.payload[string.raw.clone()])) {

@@ -363,11 +363,12 @@ fn no_answer_shows_a_providers_key() {
     );
     let begun = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n\
         data: {\"error\":{\"message\":\"key provi";
-    let streamed = [begun, "der-one is over its limit\"}}\n\n"];
+    let rest = "der-one is over its limit\"}}\n\n";
     let page =
         "HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\ncontent-length: 20\r\n\r\nis it provider-one?\n";
     let sent = |text: &str| Step::Send(text.as_bytes().to_vec());
-    for steps in [vec![sent(&refused)], streamed.map(sent).to_vec(), vec![sent(page)]] {
+    let streamed = vec![sent(begun), sent(rest), Step::Close];
+    for steps in [vec![sent(&refused)], streamed, vec![sent(page)]] {
         let world = world_before(Upstream::start(steps), "");
         let (key, _) = world.key(json!({ "name": "app", "role": "service" }));
         let answer = world.call("/filed/v1/chat/completions", &format!("authorization: Bearer {key}\r\n"));

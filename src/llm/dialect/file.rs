@@ -2,7 +2,7 @@
 //!
 //! | table | says |
 //! |---|---|
-//! | `[dialect]` | name, kind, usual wire, rank in detection (low first), whether what comes back is input of a model too (`peers`), whether who sends an event may wait for an answer to it (`asks_back`): then members that no rule names hold nothing back, keys whose strings are never text, names that tell a piece of text anywhere, names (`labels`, globs) whose strings never come in pieces, objects and arrays (`copies`, by name or by path) that repeat a text in other forms, paths (`over`) of strings and of `true` that say that the texts beside them are over, paths (`envelopes`) of values that are a whole body each, as in a batch, paths (`credentials`) of strings that are keys or tokens for whom the API calls, of no channel that a model reads, paths (`rows`) of strings that are read once more as one text, paths (`apart`) of answers that stand beside one another, members (`bodies`) of events each of which is a body of its own, payloads that end a stream, events (`keep_alives`) that say nothing and wait for none before them, events whose payload is no JSON (`plain_events`), whose words events and bodies are that come in pieces and are no JSON (`plain_text`, a channel; none: there are no such), globs over request paths behind which no model works (`free`): tokens are counted there, files brought; those where a body is a file, whatever type SDKs give it (`files`); those at which files come part by part (`parts`), each in a request of its own, and behind a question mark the member of the query that names the file, where the path does not; those behind which models work later, whose use the answer does not tell (`unmetered`): batches, training; those at which a secret, a key or a call is to be had that goes past whoever reads requests (`past`; `past_by_body`, where a body asks for it); fields of an answer's head that tell where to go on (`leads`); types of messages on a socket that ask for an answer (`asks`), and that ask for none (`steers`): any other may be answered; the name (`provider`) that traces give whoever speaks it |
+//! | `[dialect]` | name, kind, usual wire, rank in detection (low first), whether what comes back is input of a model too (`peers`), whether who sends an event may wait for an answer to it (`asks_back`): then members that no rule names hold nothing back, keys whose strings are never text, names that tell a piece of text anywhere, names (`labels`, globs) whose strings never come in pieces, objects and arrays (`copies`, by name or by path) that repeat a text in other forms, paths (`over`) of strings and of `true` that say that the texts beside them are over, paths (`envelopes`) of values that are a whole body each, as in a batch, paths (`credentials`) of strings that are keys or tokens for whom the API calls, of no channel that a model reads, paths (`rows`) of strings that are read once more as one text, paths (`apart`) of answers that stand beside one another, members (`bodies`) of events each of which is a body of its own, payloads that end a stream, events whose payload is no JSON (`plain_events`), whose words events and bodies are that come in pieces and are no JSON (`plain_text`, a channel; none: there are no such), globs over request paths behind which no model works (`free`): tokens are counted there, files brought; those where a body is a file, whatever type SDKs give it (`files`); those at which files come part by part (`parts`), each in a request of its own, and behind a question mark the member of the query that names the file, where the path does not; those behind which models work later, whose use the answer does not tell (`unmetered`): batches, training; those at which a secret, a key or a call is to be had that goes past whoever reads requests (`past`; `past_by_body`, where a body asks for it); fields of an answer's head that tell where to go on (`leads`); types of messages on a socket that ask for an answer (`asks`), and that ask for none (`steers`): any other may be answered; the name (`provider`) that traces give whoever speaks it |
 //! | `[[route]]` | a glob over request paths, the wire behind it, and what a model does there (`operation`), by the names of OpenTelemetry's conventions |
 //! | `[[shape]]` | members a body has, or texts they are, and the wire that means |
 //! | `[[stream]]` | a media type (and path glob) that is a stream: `sse`, `ndjson`, `json_array`, `amazon_events`, `text` (of no told length, and not what begins as JSON does; it takes a `plain_text`); JSON under the status of an error is none |
@@ -131,8 +131,6 @@ struct Header {
     bodies: Vec<String>,
     #[serde(default)]
     terminators: Vec<String>,
-    #[serde(default)]
-    keep_alives: Vec<String>,
     #[serde(default)]
     plain_events: Vec<String>,
     plain_text: Option<Channel>,
@@ -343,7 +341,6 @@ impl Reader<'_> {
             asks: dialect.asks,
             steers: dialect.steers,
             terminators: dialect.terminators,
-            keep_alives: dialect.keep_alives,
             plain_events: dialect.plain_events,
             plain_text: dialect.plain_text,
             paths: Paths {

@@ -132,7 +132,6 @@ pub struct Dialect {
     asks: Vec<String>,
     steers: Vec<String>,
     terminators: Vec<String>,
-    keep_alives: Vec<String>,
     plain_events: Vec<String>,
     /// Whose words events and bodies are that come in pieces and are no JSON, where there are such.
     plain_text: Option<Channel>,
@@ -437,11 +436,6 @@ impl Dialect {
     /// Tells whether a payload that is no JSON is this dialect's end of the stream (`[DONE]`).
     pub fn is_terminator(&self, payload: &[u8]) -> bool {
         self.terminators.iter().any(|terminator| terminator.as_bytes() == payload.trim_ascii())
-    }
-
-    /// Tells whether an event says nothing but that the stream goes on.
-    pub fn keeps_alive(&self, event: Option<&str>) -> bool {
-        event.is_some_and(|event| self.keep_alives.iter().any(|known| known == event))
     }
 
     /// Tells whether the payload of an event is plain text.

@@ -27,8 +27,6 @@ pub(super) struct Held {
     pub(super) attached: Vec<Attached>,
     /// Whether every text in it was read; if not, it never leaves unless the policy fails open.
     pub(super) is_read: bool,
-    /// Whether it says nothing but that the stream goes on: it waits for none before it.
-    pub(super) keeps_alive: bool,
 }
 
 impl Held {
@@ -48,18 +46,7 @@ impl Held {
             copies: Vec::new(),
             attached: Vec::new(),
             is_read: false,
-            keeps_alive: false,
         }
-    }
-}
-
-impl Held {
-    /// Tells whether it is comments of an event stream alone.
-    pub(super) fn is_comment(&self) -> bool {
-        let StreamPiece { raw, data, event, .. } = &self.piece;
-        let is_comment = |line: &[u8]| line.is_empty() || line.starts_with(b":");
-        let mut lines = raw.split(|byte| matches!(byte, b'\n' | b'\r'));
-        data.is_empty() && event.is_none() && !raw.is_empty() && lines.all(is_comment)
     }
 }
 

@@ -23,41 +23,21 @@ use crate::redact::splice::override_with;
 use crate::redact::splice::splice_piece;
 
 impl StreamInspector {
-    /// Releases every event at the front whose texts are all judged, and what only keeps the stream alive.
+    /// Releases every event at the front whose texts are all judged.
     pub(super) fn release(&mut self, out: &mut Vec<Cleared>) -> Flow {
         while let Some(front) = self.queue.front() {
             let judged = |segment: &Segment| segment.text.end <= self.lanes[segment.slot].judged_to;
             if !front.is_read || !front.segments.iter().all(judged) {
                 break;
             }
-            let held = self.queue.pop_front();
-            if let Flow::Block(unreadable) = self.leave(held, out) {
-                return Flow::Block(unreadable);
-            }
-        }
-        let is_free = |held: &Held| {
-            held.keeps_alive && held.is_read && held.piece.terminated && held.segments.is_empty()
-        };
-        while self.queue.back().is_some_and(is_free) {
-            let held = self.queue.pop_back();
-            if let Flow::Block(unreadable) = self.leave(held, out) {
-                return Flow::Block(unreadable);
+            let Some(held) = self.queue.pop_front() else { break };
+            self.held_bytes -= held.piece.held_bytes();
+            if let Err(unreadable) = self.emit(held, out) {
+                self.action = Action::Block;
+                return Flow::Block(Some(unreadable));
             }
         }
         Flow::Continue
-    }
-
-    /// Releases an event that waited, if it can be.
-    fn leave(&mut self, held: Option<Held>, out: &mut Vec<Cleared>) -> Flow {
-        let Some(held) = held else { return Flow::Continue };
-        self.held_bytes -= held.piece.held_bytes();
-        match self.emit(held, out) {
-            Ok(()) => Flow::Continue,
-            Err(unreadable) => {
-                self.action = Action::Block;
-                Flow::Block(Some(unreadable))
-            }
-        }
     }
 
     /// Releases one event with its masks put in.
