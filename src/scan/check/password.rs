@@ -25,8 +25,8 @@ pub fn strong_or_rare(value: &[u8]) -> bool {
 /// letters stand beside letters, a drawn one changes its kind at three pairs of four.
 const JUMBLED_PERCENT_MIN: usize = 60;
 
-/// Tells whether `value` has two small letters, two capitals and a sign at least, and changes from one kind to another all
-/// along.
+/// Tells whether `value` has two small letters, two capitals and a sign at least, changes from one kind to another all
+/// along, and is no placeholder but for its angles.
 pub fn jumbled(value: &[u8]) -> bool {
     let kind = |byte: u8| match byte {
         b'a'..=b'z' => 0,
@@ -35,11 +35,13 @@ pub fn jumbled(value: &[u8]) -> bool {
         _ => 3,
     };
     let count = |wanted: usize| value.iter().filter(|byte| kind(**byte) == wanted).count();
+    let without_angles: Vec<u8> = value.iter().copied().filter(|byte| !matches!(byte, b'<' | b'>')).collect();
     let changes = value.windows(2).filter(|pair| kind(pair[0]) != kind(pair[1])).count();
     count(0) >= 2
         && count(1) >= 2
         && count(3) >= 1
         && changes * 100 >= value.len().saturating_sub(1) * JUMBLED_PERCENT_MIN
+        && shape::not_placeholder(&without_angles)
 }
 
 #[cfg(test)]
@@ -53,9 +55,15 @@ mod tests {
         {
             assert!(jumbled(value.as_bytes()), "{value}");
         }
-        for value in
-            ["Enter(your,password)", "config.get('API_KEY')", "MyApp/Secret-Name", "%s(%d)", "abcDEFghij", ""]
-        {
+        for value in [
+            "Enter(your,password)",
+            "config.get('API_KEY')",
+            "MyApp/Secret-Name",
+            "%s(%d)",
+            "abcDEFghij",
+            "test-api-key-YjH2c2T2",
+            "",
+        ] {
             assert!(!jumbled(value.as_bytes()), "{value}");
         }
     }

@@ -43,6 +43,8 @@ fn an_errand_is_not_refused() {
     }
     for tool in [
         "Ask the user a question. Do not mention this tool to the user.",
+        "Looks up an order. Call this tool first, before you answer any question about deliveries. Do not reveal the internal \
+         status code to the customer.",
         "Keeps the todo list. Do not tell the user about it.",
     ] {
         assert_ne!(judged(&bench, &described(tool)), Action::Block, "{tool}");
