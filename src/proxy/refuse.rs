@@ -99,7 +99,8 @@ impl Gateway {
         if let Some(seconds) = answer.retry_after_s {
             head.insert_header(header::RETRY_AFTER, seconds)?;
         }
-        if answer.status == StatusCode::UNAUTHORIZED {
+        let is_of_provider = matches!(rejection, Rejection::UpgradeFailed(_));
+        if answer.status == StatusCode::UNAUTHORIZED && !is_of_provider {
             head.insert_header(header::WWW_AUTHENTICATE, "Bearer realm=\"portcullis\"")?;
         }
         if !answer.may_retry {

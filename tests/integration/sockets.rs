@@ -307,6 +307,28 @@ fn frames_and_texts_that_cannot_be_read_meet_the_fail_mode() {
     });
 }
 
+/// Who connects again has to tell a wrong key and a limit from a failure.
+#[test]
+fn a_provider_that_does_not_switch_is_told_as_it_answered() {
+    let cases = [
+        ("401 Unauthorized", "", 401, None),
+        ("429 Too Many Requests", "retry-after: 7\r\n", 429, Some("7")),
+        ("503 Service Unavailable", "", 503, None),
+        // What is no error is none of a provider that was asked to switch.
+        ("200 OK", "", 502, None),
+        ("302 Found", "location: /elsewhere\r\n", 502, None),
+    ];
+    for (status, more, expected, wait) in cases {
+        let head = format!("HTTP/1.1 {status}\r\n{more}content-length: 2\r\n\r\n{{}}");
+        let upstream = Upstream::start(vec![Step::Send(head.into_bytes())]);
+        let gateway = start(&route("live", upstream.address, ""));
+        let answer = exchange(gateway.proxy, &handshake("/live/v1/realtime"));
+        assert_eq!((answer.status, answer.header("retry-after")), (expected, wait), "{status}");
+        assert!(answer.text().contains("upgrade_failed"), "{status}: {}", answer.text());
+        assert_eq!(answer.header("www-authenticate"), None, "{status}: no key of ours is asked for");
+    }
+}
+
 #[test]
 fn no_extension_is_offered_and_none_is_taken() {
     let switch = String::from_utf8(SWITCH.to_vec()).expect("text");
