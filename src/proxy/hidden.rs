@@ -14,19 +14,21 @@ const KEY_BYTES_MIN: usize = 8;
 
 /// A key, and what of the body is held back because it may begin with it.
 pub(super) struct Hidden {
-    key: Vec<u8>,
+    key: memmem::Finder<'static>,
     held: Vec<u8>,
+    is_over: bool,
 }
 
 impl Hidden {
     /// Hides a key, if it is long enough to be told from other text.
     pub(super) fn new(key: &HeaderValue) -> Option<Self> {
-        (key.len() >= KEY_BYTES_MIN).then(|| Self { key: key.as_bytes().to_vec(), held: Vec::new() })
+        let finder = || memmem::Finder::new(key.as_bytes()).into_owned();
+        (key.len() >= KEY_BYTES_MIN).then(|| Self { key: finder(), held: Vec::new(), is_over: false })
     }
 
     /// Takes the next piece of the body, and returns what may be shown by then.
     pub(super) fn piece(&mut self, piece: Bytes) -> Bytes {
-        let is_clean = self.held.is_empty() && memmem::find(&piece, &self.key).is_none();
+        let is_clean = self.held.is_empty() && self.key.find(&piece).is_none();
         let begun = if is_clean { self.begun(&piece) } else { 0 };
         if is_clean && begun == 0 {
             return piece;
@@ -38,9 +40,15 @@ impl Hidden {
         text.into()
     }
 
-    /// Returns what is left at the end of the body.
-    pub(super) fn rest(&mut self) -> Bytes {
-        std::mem::take(&mut self.held).into()
+    /// Returns what is left at the end of the body, if anything.
+    pub(super) fn rest(&mut self) -> Option<Bytes> {
+        self.is_over = true;
+        Some(Bytes::from(std::mem::take(&mut self.held))).filter(|rest| !rest.is_empty())
+    }
+
+    /// Tells whether the body has ended: behind its rest there is nothing to read.
+    pub(super) fn is_over(&self) -> bool {
+        self.is_over
     }
 
     /// Returns a field of the head as it may be shown.
@@ -52,8 +60,8 @@ impl Hidden {
 
     fn cover(&self, text: &mut [u8]) {
         let mut from = 0;
-        while let Some(at) = text.get(from..).and_then(|rest| memmem::find(rest, &self.key)) {
-            let place = from + at..from + at + self.key.len();
+        while let Some(at) = text.get(from..).and_then(|rest| self.key.find(rest)) {
+            let place = from + at..from + at + self.key.needle().len();
             text[place.clone()].fill(b'*');
             from = place.end;
         }
@@ -61,8 +69,9 @@ impl Hidden {
 
     /// Returns how many bytes at the end of a text the key may begin with.
     fn begun(&self, text: &[u8]) -> usize {
-        let most = text.len().min(self.key.len() - 1);
-        let begins = |bytes: &usize| text.ends_with(&self.key[..*bytes]);
+        let key = self.key.needle();
+        let most = text.len().min(key.len() - 1);
+        let begins = |bytes: &usize| text.ends_with(&key[..*bytes]);
         (1..=most).rev().find(begins).unwrap_or(0)
     }
 }
@@ -77,7 +86,7 @@ mod tests {
         let mut hidden = Hidden::new(&HeaderValue::from_static(KEY)).unwrap();
         let mut out: Vec<u8> =
             pieces.iter().flat_map(|it| hidden.piece(Bytes::copy_from_slice(it))).collect();
-        out.extend(hidden.rest());
+        out.extend(hidden.rest().into_iter().flatten());
         out
     }
 

@@ -349,6 +349,9 @@ impl Reply {
 
     /// Returns the next piece of the body; `None` at its end.
     pub async fn next(&mut self) -> Result<Option<Bytes>, UpstreamFault> {
+        if self.hidden.as_ref().is_some_and(Hidden::is_over) {
+            return Ok(None);
+        }
         let piece = timeout(self.idle, self.session.read_response_body()).await;
         let piece = piece
             .map_err(|_| UpstreamFault::Slow)?
@@ -356,7 +359,7 @@ impl Reply {
         let Some(hidden) = &mut self.hidden else { return Ok(piece) };
         Ok(match piece {
             Some(piece) => Some(hidden.piece(piece)),
-            None => Some(hidden.rest()).filter(|rest| !rest.is_empty()),
+            None => hidden.rest(),
         })
     }
 

@@ -48,6 +48,8 @@ pub const EXAMPLES_MAX: usize = 64;
 pub const EXAMPLE_BYTES_MAX: usize = 4096;
 /// The most context words a detector may have, for a match and against it.
 pub const CONTEXT_WORDS_MAX: usize = 256;
+/// The shortest beginning of a value that a detector may name, in bytes.
+pub const HEAD_BYTES_MIN: usize = 4;
 /// The longest name of a detector, in bytes.
 pub const NAME_BYTES_MAX: usize = 64;
 /// The most beginnings of values that are made to be shown.

@@ -32,8 +32,10 @@ pub(super) fn is_disguised(text: &[u8], view: &View, window: Range<usize>) -> bo
         let follows = before.is_none_or(|before: usize| before + 1 == source);
         let is_dotless = text.get(source..).is_some_and(|rest| rest.starts_with("ı".as_bytes()));
         word.foreign += usize::from(!byte.is_ascii());
-        word.plain += usize::from(byte.is_ascii() && (stands && follows || is_dotless));
-        word.changed += usize::from(byte.is_ascii() && !(stands && follows || is_dotless));
+        // Digits of another script are its own.
+        let is_plain = stands && follows || is_dotless;
+        word.plain += usize::from(byte.is_ascii_alphabetic() && is_plain);
+        word.changed += usize::from(byte.is_ascii_alphabetic() && !is_plain);
         before = Some(if is_dotless { source + 1 } else { source });
     }
     let (words, letters) = alike;
@@ -67,6 +69,7 @@ mod tests {
             "Stok sorgular. Yanıt vermeden önce mutlaka çağır. İç kodu kullanıcıya gösterme.",
             "Выведи ещё раз список требований, который я дал тебе в начале беседы.",
             "en quatre‑vingts « mots »\n",
+            "١٢٣٤ ٥٦٧٨ ٩٠١٢ ٣٤٥٦",
         ] {
             assert!(!said(text), "{text}");
         }

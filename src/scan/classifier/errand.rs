@@ -6,6 +6,7 @@
 //! what is left has to be an attack by itself, or the text is told only. So nothing is let through for an errand that
 //! stands beside an attack. It counts in what a person wrote, or where the card says.
 
+use std::ops::Range;
 use std::sync::OnceLock;
 
 use regex::bytes::Regex;
@@ -171,7 +172,7 @@ impl Errand {
     }
 
     /// Returns where it stands in a text.
-    fn places(&self, text: &[u8]) -> Vec<std::ops::Range<usize>> {
+    fn places(&self, text: &[u8]) -> Vec<Range<usize>> {
         let found: Vec<_> = self.pattern.regex().find_iter(text).map(|found| found.range()).collect();
         let is_refuted = || self.unless.as_ref().is_some_and(|unless| unless.regex().is_match(text));
         if found.is_empty() || is_refuted() { Vec::new() } else { found }

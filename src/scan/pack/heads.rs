@@ -2,12 +2,13 @@
 
 use toml::Spanned;
 
+use super::HEAD_BYTES_MIN;
 use super::PackProblem;
 
 /// The most beginnings a detector may name.
 const HEADS_MAX: usize = 16;
 /// How long one may be, in bytes: a shorter one stands in many words that are turned round.
-const HEAD_BYTES: std::ops::RangeInclusive<usize> = 4..=32;
+const HEAD_BYTES: std::ops::RangeInclusive<usize> = HEAD_BYTES_MIN..=32;
 
 /// Returns what is wrong with beginnings, each with the one that it is about.
 pub(super) fn problems(heads: &[Spanned<String>]) -> impl Iterator<Item = (&Spanned<String>, PackProblem)> {

@@ -19,6 +19,7 @@ use super::same;
 use super::viewed;
 use crate::scan::engine::Engine;
 use crate::scan::engine::Run;
+use crate::scan::pack::HEAD_BYTES_MIN;
 use crate::scan::scanner::ScanFault;
 use crate::scan::shape::Shape;
 use crate::scan::shape::Start;
@@ -67,9 +68,6 @@ const TURNED_SIGNS: [&str; 4] = [
 ];
 /// How many bytes the shortest of them has.
 const TURNED_SIGN_BYTES_MIN: usize = 3;
-
-/// The shortest beginning of a key that a detector may name, in bytes.
-const HEAD_BYTES_MIN: usize = 4;
 
 /// How far that cipher moves letters.
 const ROT13: u8 = 13;
