@@ -188,6 +188,16 @@ impl Media {
         body.iter().any(|byte| matches!(byte, 0..=8 | 0x0b | 0x0e..=0x1a | 0x1c..=0x1f))
     }
 
+    /// Tells whether bytes are UTF-8 but for the characters that they begin and end within: a part of a file that was cut
+    /// somewhere is.
+    pub fn is_cut_text(part: &[u8]) -> bool {
+        const CONTINUATIONS_MAX: usize = 3;
+        let is_continuation = |byte: &&u8| **byte & 0xc0 == 0x80;
+        let begun = part.iter().take(CONTINUATIONS_MAX).take_while(is_continuation).count();
+        let rest = part.get(begun..).unwrap_or_default();
+        std::str::from_utf8(rest).err().is_none_or(|fault| fault.error_len().is_none())
+    }
+
     /// Tells whether bytes are no text, in whichever encoding.
     pub fn is_binary(bytes: &[u8]) -> bool {
         let is_text = std::str::from_utf8(bytes).is_ok() && !Self::looks_binary(bytes);

@@ -169,10 +169,13 @@ impl<'b> Told<'b> {
     }
 }
 
-/// Reads a count; one of more digits than a number has room for is [`COUNT_MAX`].
+/// Reads a count, which some servers write as `12.0`; one of more digits than a number has room for is [`COUNT_MAX`].
 fn whole_number(text: &str) -> Option<u64> {
-    let is_whole = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    is_whole.then(|| text.parse().map_or(COUNT_MAX, |count: u64| count.min(COUNT_MAX)))
+    if text.bytes().all(|byte| byte.is_ascii_digit()) {
+        return (!text.is_empty()).then(|| text.parse().map_or(COUNT_MAX, |count: u64| count.min(COUNT_MAX)));
+    }
+    let count: f64 = text.parse().ok()?;
+    (count >= 0.0 && count.fract() == 0.0).then(|| count.min(COUNT_MAX as f64) as u64)
 }
 
 fn condition(key: &str) -> Option<(&str, &str)> {
@@ -253,6 +256,15 @@ mod tests {
                 2,
                 7,
                 9,
+            ),
+            (
+                "openai",
+                &[
+                    r#"{"model":"m","usage":{"prompt_tokens":3.0,"completion_tokens":4e0,"total_tokens":7.00}}"#,
+                ],
+                3,
+                4,
+                7,
             ),
             (
                 "ollama",

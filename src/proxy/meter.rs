@@ -223,14 +223,15 @@ impl Gateway {
         let answered = exchange.outcome.usage.model.as_deref().filter(|model| !model.is_empty());
         let (prices, now) = (self.meter.prices(), self.clock.now());
         let is_priced = |model: &&str| prices.of(model, now).is_some();
-        // What nothing was found in tells nothing by its model's name either.
+        // A body that nothing was found in tells nothing by its model's name either.
         let has_findings = self.findings(exchange).next().is_some();
+        let may_tell = |name: &str| has_findings || exchange.models.iter().any(|outside| outside == name);
         let is_release = |asked: &&str| answered.is_some_and(|answered| answered.starts_with(*asked));
         match answered.filter(|answered| !is_priced(answered)) {
             Some(unpriced) => asked(exchange).filter(is_release).find(is_priced).or(Some(unpriced)),
             None => answered.or_else(|| asked(exchange).next()),
         }
-        .map(|name| match has_findings && !is_priced(&name) && is_told_in(exchange, name) {
+        .map(|name| match may_tell(name) && !is_priced(&name) && is_told_in(exchange, name) {
             true => REDACTED.to_owned(),
             false => name.to_owned(),
         })
@@ -238,7 +239,7 @@ impl Gateway {
 }
 
 /// Tells whether something is found in the name of a model.
-fn is_told_in(exchange: &Exchange, name: &str) -> bool {
+pub(super) fn is_told_in(exchange: &Exchange, name: &str) -> bool {
     let scanner = &exchange.rules.scanner;
     scanner.scan(name.as_bytes(), &scanner.all()).map_or(true, |found| !found.is_empty())
 }

@@ -9,6 +9,7 @@ use pingora::proxy::Session;
 use super::Gateway;
 use super::context::Exchange;
 use super::context::Outcome;
+use super::meter::is_told_in;
 use super::signed;
 use crate::admin::head;
 use crate::llm::dialect::Channel;
@@ -57,7 +58,8 @@ impl Gateway {
         // What names a model may be a secret as well: of a body in whose metadata something was found, none is told.
         let is_clean = |found: &[Observation]| found.iter().all(|seen| seen.channel != Channel::Metadata);
         let (asked_for, answered) = (is_clean(request), is_clean(response));
-        let asked = asked.model.as_deref().or_else(|| exchange.models.first().map(String::as_str));
+        let outside = || exchange.models.first().filter(|name| !is_told_in(exchange, name));
+        let asked = asked.model.as_deref().or_else(|| outside().map(String::as_str));
         let method = &session.req_header().method;
         let facts = Facts {
             method: Some(method).filter(|method| head::is_known(method)).map(http::Method::as_str),

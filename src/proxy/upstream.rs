@@ -3,8 +3,9 @@
 //! Pingora's own proxying writes the response head before any filter can judge the body, and cannot
 //! end a stream in the caller's dialect. So the data plane asks the connector itself: the status
 //! leaves only after the verdict, and a stream ends as its SDK expects. A request is tried again only
-//! where nothing was sent: when no connection could be made.
+//! where nobody read it: when no connection could be made, and once where a provider says so of a stream of HTTP/2.
 
+mod ask;
 mod socket;
 
 use std::collections::HashMap;
@@ -27,6 +28,7 @@ use http::Uri;
 use http::Version;
 use http::header;
 use parking_lot::Mutex;
+use pingora::ErrorType;
 use pingora::connectors::ConnectorOptions;
 use pingora::connectors::TransportConnector;
 use pingora::connectors::http::Connector;
@@ -41,6 +43,8 @@ use pingora::upstreams::peer::Peer;
 use pingora::utils::tls::WrappedX509;
 use pingora::utils::tls::parse_x509;
 
+use self::ask::ask;
+use self::ask::is_unread;
 pub use self::socket::Socket;
 pub use self::socket::Unswitched;
 use super::a2a;
@@ -62,8 +66,8 @@ const NOT_PASSED_ON: [&str; 5] = ["expect", "content-length", "content-encoding"
 const RESOLVED_FOR: Duration = Duration::from_secs(30);
 /// How long an idle upstream connection is kept.
 const IDLE_KEPT_FOR: Duration = Duration::from_secs(60);
-/// Interim answers (1xx) that are passed over before the real one.
-const INTERIM_MAX: usize = 8;
+/// Longer bodies, in bytes, are not kept to be sent once more.
+const RESENT_BYTES_MAX: usize = 1 << 20;
 /// Header fields of one connection, never of an exchange (RFC 9110 §7.6.1).
 const HOP_BY_HOP: [&str; 9] = [
     "connection",
@@ -169,40 +173,46 @@ impl Upstreams {
     ///
     /// `head` is the caller's, already [`without_connection`]; `path` is what is forwarded (with its
     /// query), `body` what was cleared, given up once it has left; a `signer` signs them as they leave.
-    /// `service` says at every moment what the provider is to be paid for.
+    /// `service` says at every moment what the provider is to be paid for. What a provider says that it did not read of
+    /// HTTP/2 (a refused stream, or one behind the last of a connection that ends: RFC 9113, section 8.7) is sent
+    /// once more, in what is left of the time for its first byte.
     pub async fn send(
         &self,
         route: &Route,
-        (mut head, signer): (Box<RequestHeader>, Option<&Signer>),
+        (head, signer): (Box<RequestHeader>, Option<&Signer>),
         (path, body): (&str, HeldBody),
         timeouts: UpstreamTimeouts,
         service: &mut Service,
     ) -> Result<Reply, UpstreamFault> {
-        let (mut session, peer, target) = self.connect(route, Purpose::Request, timeouts.connect).await?;
-        let is_h2 = matches!(session, HttpSession::H2(_));
-        address(&mut head, target, path, body.bytes.len(), is_h2).map_err(UpstreamFault::Request)?;
-        if let Some(signer) = signer {
-            signer.sign(&mut head, &authority(target), &body.bytes).map_err(UpstreamFault::Unsigned)?;
-        }
-        let exchange = async {
-            session.write_request_header(head).await?;
-            let HeldBody { bytes, reserved } = body;
-            let written = write_body(&mut session, bytes).await;
-            drop(reserved);
-            match written {
-                Ok(()) => read_final_head(&mut session).await,
-                // A provider may answer and close before it has read everything (RFC 9112 §9.5).
-                Err(error) => read_final_head(&mut session).await.map_err(|_| error),
+        let (mut request, mut left, mut is_first) = ((head, body), timeouts.first_byte, true);
+        loop {
+            let (mut head, HeldBody { bytes, reserved }) = request;
+            let (mut session, peer, target) = self.connect(route, Purpose::Request, timeouts.connect).await?;
+            let is_h2 = matches!(session, HttpSession::H2(_));
+            let may_be_resent = is_h2 && is_first && bytes.len() <= RESENT_BYTES_MAX;
+            let kept = may_be_resent.then(|| (head.clone(), bytes.clone()));
+            address(&mut head, target, path, bytes.len(), is_h2).map_err(UpstreamFault::Request)?;
+            if let Some(signer) = signer {
+                signer.sign(&mut head, &authority(target), &bytes).map_err(UpstreamFault::Unsigned)?;
             }
-        };
-        *service = Service::Untold;
-        match timeout(timeouts.first_byte, exchange).await {
-            Ok(Ok(())) => Ok(Reply { session, peer, idle: timeouts.idle, hidden: None }),
-            Ok(Err(error)) => {
-                *service = Service::Nothing;
-                Err(UpstreamFault::Broken(error.into_up()))
+            *service = Service::Untold;
+            let (began, mut reserved) = (self.clock.monotonic(), Some(reserved));
+            let given_up = if kept.is_none() { reserved.take() } else { None };
+            let answered = timeout(left, ask(&mut session, head, bytes, given_up)).await;
+            let error = match answered {
+                Ok(Ok(())) => return Ok(Reply { session, peer, idle: timeouts.idle, hidden: None }),
+                Ok(Err(error)) => error,
+                Err(_) => return Err(UpstreamFault::Slow),
+            };
+            *service = Service::Nothing;
+            match (kept, reserved) {
+                (Some((head, bytes)), Some(reserved)) if is_unread(&error) => {
+                    request = (head, HeldBody { bytes, reserved });
+                    left = left.saturating_sub(self.clock.monotonic() - began);
+                    is_first = false;
+                }
+                _ => return Err(UpstreamFault::Broken(error.into_up())),
             }
-            Err(_) => Err(UpstreamFault::Slow),
         }
     }
 
@@ -265,7 +275,7 @@ impl Upstreams {
                 match session {
                     Ok(Ok(session)) => return Ok((session, peer, target)),
                     // Pingora keeps the same deadline and may be the first to see that it has passed.
-                    Ok(Err(error)) if *error.etype() == pingora::ErrorType::ConnectTimedout => {
+                    Ok(Err(error)) if *error.etype() == ErrorType::ConnectTimedout => {
                         last = UpstreamFault::Slow;
                     }
                     Ok(Err(error)) => last = UpstreamFault::Unreachable(Some(error)),
@@ -367,24 +377,6 @@ impl Reply {
     pub async fn cut(mut self) {
         self.session.shutdown().await;
     }
-}
-
-async fn write_body(session: &mut HttpSession, body: Bytes) -> pingora::Result<()> {
-    if !body.is_empty() {
-        session.write_request_body(body, true).await?;
-    }
-    session.finish_request_body().await
-}
-
-async fn read_final_head(session: &mut HttpSession) -> pingora::Result<()> {
-    for _ in 0..INTERIM_MAX {
-        session.read_response_header().await?;
-        let status = session.response_header().map(|head| head.status);
-        if !status.is_some_and(|status| status.is_informational()) {
-            return Ok(());
-        }
-    }
-    pingora::Error::e_explain(pingora::ErrorType::InvalidHTTPHeader, "too many interim responses")
 }
 
 /// Returns the caller's head without what belongs to its connection, to the form of its body, and to us alone, and without

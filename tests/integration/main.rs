@@ -44,6 +44,7 @@ mod readme;
 mod realtime;
 mod reload;
 mod replay;
+mod resent;
 mod restart;
 mod rules;
 mod shadow;

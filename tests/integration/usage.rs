@@ -194,3 +194,20 @@ fn what_is_found_in_the_name_of_a_model_is_not_kept() {
     let usage = counted(&gateway, 1);
     assert_eq!(usage["by_model"]["gpt-4o-mini-2024-07-18"]["total_tokens"], 100, "{usage}");
 }
+
+#[test]
+fn what_is_found_in_the_name_of_a_model_in_a_path_is_not_kept() {
+    let name = ["AKIA", "QX7MZ3RTNV5WKP2D"].concat();
+    let upstream = Upstream::answering("application/json", r#"{"candidates":[]}"#);
+    let gateway = Gateway::start(&format!(
+        "[[routes]]\nname = \"all\"\nupstream = \"http://{}\"\n{UNLIMITED}",
+        upstream.address
+    ));
+    let ask = r#"{"contents":[{"parts":[{"text":"four words of text"}]}]}"#;
+    for (name, kept) in [(name.as_str(), "redacted"), ("nobodys-model", "nobodys-model")] {
+        exchange(gateway.proxy, &post(&format!("/v1beta/models/{name}:generateContent"), "", ask));
+        let usage = counted(&gateway, if kept == name { 2 } else { 1 });
+        assert_eq!(usage["by_model"][kept]["request_count"], 1, "{usage}");
+        assert!(kept == name || !usage.to_string().contains(name), "{usage}");
+    }
+}

@@ -110,7 +110,7 @@ fn loose(sheet: &mut Sheet<'_, '_>, body: &[u8], media: &Media, offset: usize) -
         sheet.opaque_bytes += unread_bytes;
         return Ok(());
     }
-    if std::str::from_utf8(body).is_err() {
+    if !Media::is_cut_text(body) {
         if !is_opaque {
             return Err(Unreadable::NotText);
         }

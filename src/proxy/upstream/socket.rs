@@ -9,12 +9,12 @@ use pingora::prelude::timeout;
 use pingora::protocols::http::client::HttpSession;
 use pingora::protocols::http::v1::client::HttpSession as Http1Session;
 
-use super::INTERIM_MAX;
 use super::Purpose;
 use super::UpstreamFault;
 use super::UpstreamTimeouts;
 use super::Upstreams;
 use super::address;
+use super::ask::INTERIM_MAX;
 use crate::policy::route::Route;
 
 /// A connection that was switched, on which both sides speak in frames.

@@ -127,6 +127,32 @@ fn a_bad_byte_hides_nothing_in_a_form() {
     }
 }
 
+/// A file that is sent in parts is cut wherever a part is full.
+#[test]
+fn a_text_is_read_wherever_a_part_of_it_was_cut() {
+    let bench = Bench::new("");
+    let (media, named) = ("multipart/form-data; boundary=B", "name=\"data\"; filename=\"part\"");
+    let said = |content: &[u8], kind: &str| {
+        let body = form(&[(&format!("{named}\r\nContent-Type: {kind}"), content)], "B");
+        bench.declared(Case::request("default", "openai"), &mut bench.vault(), &body, media)
+    };
+    for text in ["é€😀 is it".to_owned(), format!("é€😀 is {}", github_token(&bench))] {
+        let whole = [text.as_bytes(), "😀€é".as_bytes()].concat();
+        let action = if text.ends_with("it") { Action::Allow } else { Action::Block };
+        let inner = "é€😀".len()..=text.len();
+        for kind in ["text/plain", "application/jsonl", "application/octet-stream"] {
+            for (begin, end) in
+                (0..*inner.start()).flat_map(|begin| [(begin, *inner.end()), (begin, whole.len() - begin)])
+            {
+                let judged = said(&whole[begin..end], kind);
+                assert!(judged.unreadable.is_none(), "{kind} {begin}..{end}: {:?}", judged.unreadable);
+                assert_eq!(judged.action, action, "{kind} {begin}..{end}");
+            }
+        }
+    }
+    assert_eq!(said(b"so \xff it is", "text/plain").action, Action::Block);
+}
+
 #[test]
 fn a_form_with_two_boundaries_is_refused() {
     let bench = Bench::new("");
