@@ -173,9 +173,11 @@ impl Upstreams {
     ///
     /// `head` is the caller's, already [`without_connection`]; `path` is what is forwarded (with its
     /// query), `body` what was cleared, given up once it has left; a `signer` signs them as they leave.
-    /// `service` says at every moment what the provider is to be paid for. What a provider says that it did not read of
-    /// HTTP/2 (a refused stream, or one behind the last of a connection that ends: RFC 9113, section 8.7) is sent
-    /// once more, in what is left of the time for its first byte.
+    /// `service` says at every moment what the provider is to be paid for.
+    ///
+    /// What a provider says that it did not read of HTTP/2 (a refused stream, or one behind the last of a connection that
+    /// ends: RFC 9113, section 8.7) is sent once more, in what is left of the time for its first byte. For that, bodies
+    /// up to 1 MiB are kept, with their room, until the provider begins to answer.
     pub async fn send(
         &self,
         route: &Route,

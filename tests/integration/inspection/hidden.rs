@@ -139,10 +139,10 @@ fn a_text_is_read_wherever_a_part_of_it_was_cut() {
     for text in ["é€😀 is it".to_owned(), format!("é€😀 is {}", github_token(&bench))] {
         let whole = [text.as_bytes(), "😀€é".as_bytes()].concat();
         let action = if text.ends_with("it") { Action::Allow } else { Action::Block };
-        let inner = "é€😀".len()..=text.len();
+        let begun = "é€😀".len();
         for kind in ["text/plain", "application/jsonl", "application/octet-stream"] {
             for (begin, end) in
-                (0..*inner.start()).flat_map(|begin| [(begin, *inner.end()), (begin, whole.len() - begin)])
+                (0..begun).flat_map(|begin| [(begin, text.len()), (begin, whole.len() - begin)])
             {
                 let judged = said(&whole[begin..end], kind);
                 assert!(judged.unreadable.is_none(), "{kind} {begin}..{end}: {:?}", judged.unreadable);
