@@ -130,6 +130,19 @@ fn a_secret_in_the_place_of_a_model_is_told_to_no_collector() {
 }
 
 #[test]
+fn a_secret_in_the_place_of_a_model_in_a_path_is_told_to_no_collector() {
+    let upstream = Upstream::answering("application/json", r#"{"candidates":[]}"#);
+    let collector = collector();
+    let gateway = gateway(&upstream, collector.address, "");
+    let (secret, asked) = (secret(), r#"{"contents":[{"parts":[{"text":"four words of text"}]}]}"#);
+    let path = format!("/v1beta/models/{secret}:generateContent");
+    assert_eq!(exchange(gateway.proxy, &post(&path, "", asked)).status, 200);
+    let requests = collector.wait_for(|requests| spans(requests).len() >= 2);
+    let holds = |request: &Request| request.body.windows(secret.len()).any(|part| part == secret.as_bytes());
+    assert!(!requests.iter().any(holds));
+}
+
+#[test]
 fn a_trace_that_is_not_sampled_is_told_to_the_provider_and_not_to_the_collector() {
     let (upstream, collector) = (Upstream::answering("application/json", ANSWER), collector());
     let gateway = gateway(&upstream, collector.address, "sample_percent = 0\n");
